@@ -1,0 +1,1 @@
+"""The service's edge: command line, HTTP API and page."""

@@ -1,0 +1,36 @@
+"""Answers for a whole fleet, from a ledger: the one path that CLI, API and page share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rightslice.advice.policy import Policy
+from rightslice.advice.recommend import Answer, monthly_saving_low, recommend
+from rightslice.catalogue.price_book import PriceBook
+from rightslice.ledger.ledger import Ledger
+from rightslice.profile.profile import usage_profile
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A ledger seen through a price book and a policy. `now` is the clock of the window's end."""
+
+    ledger: Ledger
+    book: PriceBook
+    policy: Policy
+    window: timedelta
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    channel: str | None = None
+
+    def answers(self) -> list[Answer]:
+        """Answer for every card seen in the window, the largest saving first.
+
+        The window ends with the clock, not with the data: what is missing at its end is missing.
+        """
+        end = self.now()
+        usages = self.ledger.card_usage(end - self.window, end)
+        answers = [
+            recommend(usage_profile(usage), self.book, self.policy, end, self.channel)
+            for usage in usages
+        ]
+        return sorted(answers, key=lambda answer: -monthly_saving_low(answer))

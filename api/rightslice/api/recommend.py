@@ -1,0 +1,136 @@
+"""The command `recommend`: one answer for a fleet, from Prometheus, a ledger or a running API."""
+
+import argparse
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rightslice.api.command import Command, Exit, policy_of, price_book_of, say
+from rightslice.api.fleet import Fleet
+from rightslice.api.output import FORMATS, print_answers
+from rightslice.feeders.http_config import read_http_config
+from rightslice.feeders.prometheus import PullResult, Source, pull
+from rightslice.feeders.prometheus_answer import SourceError
+from rightslice.feeders.prometheus_client import PrometheusClient
+from rightslice.ledger.ledger import Ledger, LedgerHeldError
+from rightslice.report.document import answer_document, summary_document
+
+API_TIMEOUT_SECONDS = 60.0
+# An hour is read when it has been over for this long: late scrapes are in by then.
+SETTLED = timedelta(minutes=5)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--prometheus", metavar="URL", help="Prometheus to read")
+    parser.add_argument(
+        "--prometheus.config.file",
+        dest="prometheus_config_file",
+        type=Path,
+        metavar="FILE",
+        help="credentials, TLS and headers, as Prometheus' own http_config",
+    )
+    parser.add_argument(
+        "--source",
+        choices=tuple(str(source) for source in Source),
+        default=str(Source.AUTO),
+        help="whose metrics to read (default %(default)s: all there are)",
+    )
+    parser.add_argument("--api", metavar="URL", help="ask a running `rightslice serve`")
+    parser.add_argument(
+        "-o", "--output", choices=FORMATS, default="table", help="(default %(default)s)"
+    )
+
+
+def run(given: argparse.Namespace) -> int:
+    """Answer, and return the exit code; no advice with its reason is an answer too."""
+    if given.api:
+        return _ask_api(given.api, given.output)
+    if not given.prometheus and not given.ledger:
+        say("nothing to read; give --prometheus URL, --ledger FILE or --api URL")
+        return Exit.BAD_USAGE
+    book, policy = price_book_of(given), policy_of(given)
+    client = None
+    if given.prometheus:
+        config_file = given.prometheus_config_file
+        config = read_http_config(config_file) if config_file else None
+        client = PrometheusClient(given.prometheus, config)
+    try:
+        ledger = Ledger.open(given.ledger)
+    except LedgerHeldError as error:
+        if client is None and error.holder is not None and error.holder.api_url:
+            return _ask_api(error.holder.api_url, given.output)
+        raise
+    try:
+        end = datetime.now(UTC)
+        if client is not None:
+            end = (end - SETTLED).replace(minute=0, second=0, microsecond=0)
+            result = _pull(client, ledger, end - given.window, end, Source(given.source))
+            _tell(result, given)
+        fleet = Fleet(ledger, book, policy, given.window, lambda: end, given.channel)
+        answers = fleet.answers()
+    finally:
+        ledger.close()
+        if client is not None:
+            client.close()
+    documents = [asdict(answer_document(answer)) for answer in answers]
+    print_answers(documents, asdict(summary_document(answers)), given.output)
+    return Exit.OK
+
+
+def _pull(
+    client: PrometheusClient, ledger: Ledger, start: datetime, end: datetime, source: Source
+) -> PullResult:
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days"))
+    console = Console(stderr=True)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not sys.stderr.isatty(),
+        transient=True,
+    ) as progress:
+        task = progress.add_task("days", total=None)
+        return pull(
+            client,
+            ledger,
+            start,
+            end,
+            source,
+            lambda done, total: progress.update(task, completed=done, total=total),
+        )
+
+
+def _tell(result: PullResult, given: argparse.Namespace) -> None:
+    if not result.card_count:
+        say(
+            f"{given.prometheus} holds no GPU metrics (source {given.source}) in the last "
+            f"{given.window.days} days; is an exporter scraped, and the window right?"
+        )
+    if result.rejected_count:
+        say(f"{result.rejected_count} readings were no values (blanks, out of range) and skipped")
+
+
+def _ask_api(url: str, output_format: str) -> int:
+    """Print what a running service answers."""
+    try:
+        answer = httpx.get(
+            f"{url.rstrip('/')}/v1/recommendations",
+            params={"limit": 10_000},
+            timeout=API_TIMEOUT_SECONDS,
+            trust_env=False,
+        )
+        answer.raise_for_status()
+        body: dict[str, Any] = answer.json()
+        documents, summary = body["recommendations"], body["summary"]
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"no rightslice API answers at {url}: {error}; check --api") from error
+    print_answers(documents, summary, output_format)
+    return Exit.OK
+
+
+COMMAND = Command(
+    "recommend", "Say for each card which slice or cheaper card would do.", add_flags, run
+)

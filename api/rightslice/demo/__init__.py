@@ -1,0 +1,1 @@
+"""The demo: a simulated node and the service in one process. Nothing imports it."""

@@ -1,0 +1,1 @@
+"""What fills the ledger: the embedded scraper and Prometheus, through the same mappings."""

@@ -1,0 +1,290 @@
+"""An answer as a document: what JSON, CSV, the table and the page are all made from."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rightslice.advice.candidate import Candidate, Cash, Kind, Remark
+from rightslice.advice.needs import Needs
+from rightslice.advice.recommend import Answer, NoAdvice, Recommendation
+from rightslice.catalogue.money import Money
+from rightslice.catalogue.price_book import TERM_MONTH
+from rightslice.profile.profile import UsageProfile
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyDocument:
+    """Amounts are decimal text, so that no reader makes floats of them; low = high if exact."""
+
+    low: str
+    high: str
+    currency: str
+    is_estimate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemarkDocument:
+    """A stable code and its sentence."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavingDocument:
+    """What is saved at one term."""
+
+    term: str
+    per_month: MoneyDocument
+    per_year: MoneyDocument
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeDocument:
+    """How the compute fit was decided: by the share of time at or below the edge."""
+
+    available_ratio: float
+    edge_ratio: float | None
+    share_of_time_ratio: float | None
+    minutes_above_per_day: float | None
+    is_borderline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateDocument:
+    """One way to serve the workload."""
+
+    kind: str
+    name: str
+    fits: bool
+    refusals: list[RemarkDocument]
+    checks: list[RemarkDocument]
+    notes: list[RemarkDocument]
+    price_per_month: MoneyDocument | None
+    savings: list[SavingDocument]
+    cash: str
+    freed_per_month: MoneyDocument | None
+    isolation: str
+    memory_usable_bytes: int | None
+    memory_spare_bytes: int | None
+    compute: ComputeDocument | None
+    break_even_replicas: float | None
+    steps: list[str]
+    way_back: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageDocument:
+    """What was measured, and how much of the time."""
+
+    source: str
+    start: str
+    end: str
+    observed_hours: float
+    coverage_ratio: float
+    memory_total_bytes: int | None
+    memory_used_peak_bytes: int | None
+    memory_is_pre_allocated: bool
+    signal: str
+    compute_p50_ratio: float | None
+    compute_p95_ratio: float | None
+    compute_p99_ratio: float | None
+    busy_ratio: float | None
+    allocated_ratio: float | None
+    idle_class: str
+    quality: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsDocument:
+    """What the workload needs, and the numbers that it was worked out from."""
+
+    memory_peak_bytes: int | None
+    memory_headroom_ratio: float
+    memory_bytes: int | None
+    compute_rank: float
+    compute_factor: float
+    compute_quantile_ratio: float | None
+    compute_quantile_low_ratio: float | None
+    compute_quantile_high_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDocument:
+    """The answer for one card; `reason` is given exactly when there is no headline."""
+
+    id: str
+    uuid: str
+    node: str
+    card: str
+    workloads: list[str]
+    usage: UsageDocument
+    needs: NeedsDocument | None
+    present_price_per_month: MoneyDocument | None
+    headline: CandidateDocument | None
+    above_the_fold: list[CandidateDocument]
+    candidates: list[CandidateDocument]
+    reason: RemarkDocument | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryDocument:
+    """The fleet in one line. Cards without a known price are counted, never priced at 0.
+
+    `saving_per_month` is cash at month terms; `freed_per_month` is capacity on cards that stay
+    paid. `no_advice` counts cards by the code of the reason.
+    """
+
+    card_count: int
+    advised_count: int
+    saving_count: int
+    unpriced_count: int
+    price_per_month: MoneyDocument | None
+    saving_per_month: MoneyDocument | None
+    freed_per_month: MoneyDocument | None
+    no_advice: dict[str, int]
+
+
+def answer_document(answer: Answer) -> AnswerDocument:
+    """Describe one answer."""
+    profile = answer.profile
+    advice = answer if isinstance(answer, Recommendation) else None
+    return AnswerDocument(
+        id=advice.id if advice else "",
+        uuid=profile.uuid,
+        node=profile.node,
+        card=profile.card_name,
+        workloads=list(dict.fromkeys(str(holder) for holder in profile.holders)),
+        usage=_usage(profile),
+        needs=_needs(advice.needs) if advice else None,
+        present_price_per_month=_money(advice.present.price_per_month) if advice else None,
+        headline=_candidate(advice.headline) if advice else None,
+        above_the_fold=[_candidate(one) for one in advice.above_the_fold] if advice else [],
+        candidates=[_candidate(one) for one in advice.candidates] if advice else [],
+        reason=_remark(answer.reason) if isinstance(answer, NoAdvice) else None,
+        label=advice.label if advice else "",
+    )
+
+
+def summary_document(answers: Iterable[Answer]) -> SummaryDocument:
+    """Sum a fleet's answers; every card's one headline counts once."""
+    answers = list(answers)
+    advised = [answer for answer in answers if isinstance(answer, Recommendation)]
+    reasons: dict[str, int] = {}
+    for answer in answers:
+        if isinstance(answer, NoAdvice):
+            reasons[answer.reason.code] = reasons.get(answer.reason.code, 0) + 1
+    acting = [advice for advice in advised if advice.headline.kind is not Kind.STAY]
+    cash = [
+        saving.per_month
+        for advice in acting
+        if advice.headline.cash in (Cash.NOW, Cash.WHEN_SERVER_ENDS)
+        and (saving := advice.headline.saving(TERM_MONTH)) is not None
+    ]
+    freed = [a.headline.freed_per_month for a in acting if a.headline.freed_per_month]
+    prices = [a.present.price_per_month for a in advised if a.present.price_per_month]
+    return SummaryDocument(
+        card_count=len(answers),
+        advised_count=len(advised),
+        saving_count=len(acting),
+        unpriced_count=len(answers) - len(prices),
+        price_per_month=_sum(prices),
+        saving_per_month=_sum(cash),
+        freed_per_month=_sum(freed),
+        no_advice=dict(sorted(reasons.items())),
+    )
+
+
+def _sum(amounts: list[Money]) -> MoneyDocument | None:
+    if not amounts:
+        return None
+    total = amounts[0]
+    for amount in amounts[1:]:
+        total += amount
+    return _money(total)
+
+
+def money_document(money: Money) -> MoneyDocument:
+    """Describe an amount, rounded to cents."""
+    shown = money.rounded()
+    return MoneyDocument(str(shown.low), str(shown.high), shown.currency, shown.is_estimate)
+
+
+def _money(money: Money | None) -> MoneyDocument | None:
+    return None if money is None else money_document(money)
+
+
+def _remark(remark: Remark) -> RemarkDocument:
+    return RemarkDocument(remark.code, remark.text)
+
+
+def _candidate(candidate: Candidate) -> CandidateDocument:
+    fit = candidate.compute
+    return CandidateDocument(
+        kind=candidate.kind,
+        name=candidate.name,
+        fits=candidate.fits,
+        refusals=[_remark(remark) for remark in candidate.refusals],
+        checks=[_remark(remark) for remark in candidate.checks],
+        notes=[_remark(remark) for remark in candidate.notes],
+        price_per_month=_money(candidate.price_per_month),
+        savings=[
+            SavingDocument(s.term, money_document(s.per_month), money_document(s.per_year))
+            for s in candidate.savings
+        ],
+        cash=candidate.cash,
+        freed_per_month=_money(candidate.freed_per_month),
+        isolation=candidate.isolation,
+        memory_usable_bytes=candidate.memory_usable_bytes,
+        memory_spare_bytes=candidate.memory_spare_bytes,
+        compute=ComputeDocument(
+            fit.available_ratio,
+            fit.edge_ratio,
+            fit.share_of_time_ratio,
+            fit.minutes_above_per_day,
+            fit.is_borderline,
+        )
+        if fit
+        else None,
+        break_even_replicas=candidate.break_even_replicas,
+        steps=list(candidate.steps),
+        way_back=candidate.way_back,
+    )
+
+
+def _needs(needs: Needs) -> NeedsDocument:
+    return NeedsDocument(
+        needs.memory_peak_bytes,
+        needs.memory_headroom_ratio,
+        needs.memory_bytes,
+        needs.compute_rank,
+        needs.compute_factor,
+        needs.compute_quantile_ratio,
+        needs.compute_quantile_low_ratio,
+        needs.compute_quantile_high_ratio,
+    )
+
+
+def _usage(profile: UsageProfile) -> UsageDocument:
+    def at(rank: float) -> float | None:
+        found = profile.compute_quantile(rank)
+        return None if found is None else found[0]
+
+    return UsageDocument(
+        source=profile.source,
+        start=profile.start.isoformat(),
+        end=profile.end.isoformat(),
+        observed_hours=profile.observed_hours,
+        coverage_ratio=profile.coverage_ratio,
+        memory_total_bytes=profile.memory_total_bytes,
+        memory_used_peak_bytes=profile.memory_used_peak_bytes,
+        memory_is_pre_allocated=profile.memory_is_pre_allocated,
+        signal=profile.signal,
+        compute_p50_ratio=at(0.50),
+        compute_p95_ratio=at(0.95),
+        compute_p99_ratio=at(0.99),
+        busy_ratio=profile.busy_ratio,
+        allocated_ratio=profile.allocated_ratio,
+        idle_class=profile.idle_class,
+        quality=list(profile.quality),
+    )

@@ -1,0 +1,118 @@
+"""Words and numbers for people, made from documents."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+Document = Mapping[str, Any]
+BYTES_PER_GIB = 1024**3
+UNKNOWN = "unknown"
+CASH_WORDS = {
+    "now": "cash, from the month the card ends",
+    "when_server_ends": "cash, when its whole server ends",
+    "capacity_only": "capacity only, no cash",
+    "none": "",
+}
+
+
+def amount_text(amount: str) -> str:
+    """Write "1600.00" as "1,600", and "68.50" as "68.50"."""
+    value = Decimal(amount)
+    return f"{value:,.0f}" if value == value.to_integral_value() else f"{value:,.2f}"
+
+
+def money_text(money: Document | None) -> str:
+    """Write an amount; a range keeps both ends, an estimate says so, None is unknown."""
+    if money is None:
+        return UNKNOWN
+    low, high = amount_text(money["low"]), amount_text(money["high"])
+    text = low if low == high else f"{low} to {high}"
+    return f"{text} {money['currency']}{' (estimate)' if money['is_estimate'] else ''}"
+
+
+def gib_text(size_bytes: float | None) -> str:
+    return UNKNOWN if size_bytes is None else f"{size_bytes / BYTES_PER_GIB:.1f} GiB"
+
+
+def percent_text(ratio: float | None) -> str:
+    return UNKNOWN if ratio is None else f"{100 * ratio:.1f} %"
+
+
+def saving_at(candidate: Document, term: str) -> Document | None:
+    """Find a candidate's saving at a term."""
+    return next((saving for saving in candidate["savings"] if saving["term"] == term), None)
+
+
+def advice_text(answer: Document) -> str:
+    """Say the headline in a few words, or that there is none."""
+    headline = answer["headline"]
+    if headline is None:
+        return "no advice"
+    return "stay" if headline["kind"] == "stay" else str(headline["name"])
+
+
+def saving_text(answer: Document, per: str) -> str:
+    """Write what the headline saves at month terms, "per_month" or "per_year"."""
+    headline = answer["headline"]
+    if headline is None or headline["kind"] == "stay":
+        return ""
+    if headline["cash"] == "capacity_only":
+        return f"frees {money_text(headline['freed_per_month'])}" if per == "per_month" else ""
+    saving = saving_at(headline, "month")
+    return money_text(saving[per]) if saving else ""
+
+
+def why_text(answer: Document) -> str:
+    """Say why: the refusal, or what was measured and what stands beside the headline."""
+    if answer["reason"] is not None:
+        return str(answer["reason"]["text"])
+    usage = answer["usage"]
+    parts = [
+        f"{usage['idle_class']}: memory at most {gib_text(usage['memory_used_peak_bytes'])}, "
+        f"compute p95 {percent_text(usage['compute_p95_ratio'])}"
+    ]
+    parts += [note["text"] for note in answer["headline"]["notes"][:1]]
+    parts += [beside_text(candidate) for candidate in answer["above_the_fold"]]
+    if answer["headline"]["kind"] == "stay":
+        parts += refusal_texts(answer)[:2]
+    return "; ".join(parts)
+
+
+def beside_text(candidate: Document) -> str:
+    """Write a cheaper candidate that needs a check: its saving and the check."""
+    saving = saving_at(candidate, "month")
+    checks = ", ".join(check["text"] for check in candidate["checks"])
+    saved = f" saves {money_text(saving['per_month'])}" if saving else ""
+    return f"beside it {candidate['name']}{saved} ({checks})"
+
+
+def refusal_texts(answer: Document) -> list[str]:
+    """Say of the cheaper candidates why each is refused."""
+    return [
+        f"{candidate['name']} refused: {candidate['refusals'][0]['text']}"
+        for candidate in answer["candidates"]
+        if not candidate["fits"] and candidate["refusals"]
+    ]
+
+
+def place_text(answer: Document) -> str:
+    """Say where a card is: node, and the start of its UUID."""
+    uuid = str(answer["uuid"])
+    short = uuid[:12] if uuid.startswith("GPU-") else uuid
+    return f"{answer['node']} {short}".strip()
+
+
+def summary_text(summary: Document) -> str:
+    """Write the fleet in a sentence or two."""
+    text = (
+        f"{summary['card_count']} cards, advice for {summary['advised_count']}, "
+        f"{summary['saving_count']} of them could do with less"
+    )
+    if summary["saving_per_month"]:
+        text += f": {money_text(summary['saving_per_month'])} a month in cash"
+    if summary["freed_per_month"]:
+        text += f", capacity worth {money_text(summary['freed_per_month'])} a month"
+    if summary["no_advice"]:
+        reasons = ", ".join(f"{code} {count}" for code, count in summary["no_advice"].items())
+        text += f". No advice for {sum(summary['no_advice'].values())}: {reasons}"
+    return text + "."

@@ -1,0 +1,1 @@
+"""What leaves a process: names, units, labels, buckets. Standard library only."""

@@ -1,0 +1,71 @@
+"""The one set of histogram edges, in the exporter and in the ledger alike.
+
+Every tier's compute share C and C divided by the headroom factor 1.2 is an edge, so that whether a
+workload fits a tier is decided by rank, exactly, without interpolation.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from fractions import Fraction
+
+# Ratio of a whole card, 0 to 1. Written as fractions so that an edge and a tier's share computed
+# from the same fraction are the same float.
+EDGE_FRACTIONS: tuple[Fraction, ...] = tuple(
+    Fraction(text)
+    for text in (
+        "1/100 2/100 3/100 1/24 5/100 5/96 1/16 1/12 10/100 108/1000 5/42 1/7 20/100 5/24 5/21 "
+        "25/100 2/7 32/100 5/14 40/100 5/12 3/7 10/21 1/2 4/7 3/4 5/6 1"
+    ).split()
+)
+RATIO_EDGES: tuple[float, ...] = tuple(float(edge) for edge in EDGE_FRACTIONS)
+# One bin per edge (upper edge included) and one above the last, which valid ratios never reach.
+BIN_COUNT = len(RATIO_EDGES) + 1
+
+
+def bin_index(ratio: float) -> int:
+    """Tell the bin whose upper edge is the first one not below `ratio`."""
+    return bisect_left(RATIO_EDGES, ratio)
+
+
+def edge_at_or_below(ratio: float) -> float | None:
+    """Give the highest edge that is not above `ratio`; None below the first edge."""
+    index = bisect_left(RATIO_EDGES, ratio * (1 + 1e-12) + 1e-15)
+    # An edge equal to ratio but for float noise counts as reached.
+    return RATIO_EDGES[index - 1] if index else None
+
+
+def total_weight(bins: Sequence[float]) -> float:
+    """Sum a histogram's bins."""
+    return float(sum(bins))
+
+
+def share_at_or_below(bins: Sequence[float], edge: float) -> float:
+    """Give the share, 0 to 1, of the weight at or below `edge`; exact because it is an edge.
+
+    Raises ValueError for an edge that is not one of `RATIO_EDGES`, or for an empty histogram.
+    """
+    index = bin_index(edge)
+    if index >= len(RATIO_EDGES) or RATIO_EDGES[index] != edge:
+        raise ValueError(f"{edge} is not a histogram edge")
+    total = total_weight(bins)
+    if total <= 0:
+        raise ValueError("an empty histogram has no shares")
+    return float(sum(bins[: index + 1])) / total
+
+
+def quantile(bins: Sequence[float], rank: float) -> tuple[float, float, float]:
+    """Interpolate the quantile at `rank` (0 to 1) for people to read: (value, lower, upper edge).
+
+    The two edges say how far the value may be off. Decisions use `share_at_or_below` instead.
+    """
+    total = total_weight(bins)
+    if total <= 0:
+        raise ValueError("an empty histogram has no quantiles")
+    wanted, seen = rank * total, 0.0
+    for index, weight in enumerate(bins):
+        if weight > 0 and seen + weight >= wanted:
+            lower = RATIO_EDGES[index - 1] if index else 0.0
+            upper = RATIO_EDGES[index] if index < len(RATIO_EDGES) else RATIO_EDGES[-1]
+            return lower + (upper - lower) * max(wanted - seen, 0.0) / weight, lower, upper
+        seen += weight
+    return RATIO_EDGES[-1], RATIO_EDGES[-1], RATIO_EDGES[-1]

@@ -1,0 +1,128 @@
+"""Turns readings into series: counters, histograms, minute means, trailing peaks, gauges."""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rightslice.contract.spec import Kind, MetricSpec, Sample
+
+# A minute of which less is covered is dropped: its mean would be of another time span.
+MINUTE_COVERED_RATIO = 0.75
+
+Labels = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class HistogramState:
+    """Bin counts of one series (not cumulative; one bin above the last edge) and its sum."""
+
+    bins: list[int]
+    value_sum: float = 0.0
+
+    def observe(self, edges: tuple[float, ...], value: float) -> None:
+        self.bins[bisect_left(edges, value)] += 1
+        self.value_sum += value
+
+
+@dataclass(slots=True)
+class MeanState:
+    """The mean that is being formed of one wall-clock span."""
+
+    span: int
+    weighted_sum: float = 0.0
+    covered_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class PeakState:
+    """Samples of a trailing window that may still be its maximum: values fall from left to right."""
+
+    samples: deque[tuple[float, float]] = field(default_factory=deque)
+
+    def add(self, now_seconds: float, value: float) -> None:
+        while self.samples and self.samples[-1][1] <= value:
+            self.samples.pop()
+        self.samples.append((now_seconds, value))
+
+    def peak(self, now_seconds: float, window_seconds: float) -> float | None:
+        """Give the window's maximum; None when it holds no sample."""
+        while self.samples and self.samples[0][0] < now_seconds - window_seconds:
+            self.samples.popleft()
+        return self.samples[0][1] if self.samples else None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series ready to render: `value` for gauges and counters, `histogram` for histograms."""
+
+    spec: MetricSpec
+    labels: Labels
+    value: float = 0.0
+    histogram: HistogramState | None = None
+
+
+class Aggregate:
+    """All series of this process. Not thread-safe: its owner guards it."""
+
+    def __init__(self) -> None:
+        self._gauges: dict[str, dict[tuple[MetricSpec, Labels], float]] = {}
+        self._counters: dict[tuple[MetricSpec, Labels], float] = {}
+        self._histograms: dict[tuple[MetricSpec, Labels], HistogramState] = {}
+        self._means: dict[tuple[MetricSpec, Labels], MeanState] = {}
+        self._peaks: dict[tuple[MetricSpec, Labels], PeakState] = {}
+
+    def apply(self, owner: str, samples: Iterable[Sample], now_seconds: float) -> None:
+        """Take in one reading of `owner`; its gauges of before are gone, its counters stay."""
+        gauges: dict[tuple[MetricSpec, Labels], float] = {}
+        for sample in samples:
+            key = (sample.spec, sample.labels)
+            if sample.spec.kind is Kind.COUNTER:
+                self._counters[key] = self._counters.get(key, 0.0) + sample.value
+            elif sample.spec.kind is Kind.HISTOGRAM:
+                self._observe(key, sample, now_seconds)
+            elif sample.spec.peak_window_seconds:
+                self._peaks.setdefault(key, PeakState()).add(now_seconds, sample.value)
+            else:
+                gauges[key] = sample.value
+        self._gauges[owner] = gauges
+
+    def _observe(
+        self, key: tuple[MetricSpec, Labels], sample: Sample, now_seconds: float
+    ) -> None:
+        spec = sample.spec
+        histogram = self._histograms.get(key)
+        if histogram is None:  # the series exists, at zero, from the first reading on
+            histogram = self._histograms[key] = HistogramState([0] * (len(spec.buckets) + 1))
+        if sample.covered_seconds <= 0:
+            return
+        if not spec.mean_seconds:
+            histogram.observe(spec.buckets, sample.value)
+            return
+        # A reading tells of the time before it, so it belongs to the span that it ends in.
+        span = int((now_seconds - sample.covered_seconds / 2) // spec.mean_seconds)
+        mean = self._means.get(key)
+        if mean is None or mean.span != span:
+            if mean and mean.covered_seconds >= spec.mean_seconds * MINUTE_COVERED_RATIO:
+                histogram.observe(spec.buckets, mean.weighted_sum / mean.covered_seconds)
+            mean = self._means[key] = MeanState(span)
+        mean.weighted_sum += sample.value * sample.covered_seconds
+        mean.covered_seconds += sample.covered_seconds
+
+    def series(self, now_seconds: float) -> Iterator[Series]:
+        """Give every series, ordered by metric and labels."""
+        rows = [
+            Series(spec, labels, value)
+            for gauges in self._gauges.values()
+            for (spec, labels), value in gauges.items()
+        ]
+        rows += [Series(spec, labels, value) for (spec, labels), value in self._counters.items()]
+        rows += [
+            Series(spec, labels, histogram=state)
+            for (spec, labels), state in self._histograms.items()
+        ]
+        for (spec, labels), peaks in self._peaks.items():
+            peak = peaks.peak(now_seconds, spec.peak_window_seconds)
+            if peak is not None:
+                rows.append(Series(spec, labels, peak))
+        yield from sorted(rows, key=lambda row: (row.spec.name, row.labels))

@@ -1,0 +1,75 @@
+"""Serves /metrics, /healthz and /readyz. Touches no NVML: a scrape renders what the sampler has."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from rightslice.exporter.exposition import render
+from rightslice.exporter.sampler import Sampler
+
+# A client that stops reading or writing is let go.
+CLIENT_TIMEOUT_SECONDS = 10
+INDEX = b"""<!doctype html><title>rightslice-exporter</title>
+<h1>rightslice-exporter</h1><p><a href="/metrics">metrics</a> <a href="/healthz">health</a>
+<a href="/readyz">readiness</a></p>
+"""
+
+Answer = tuple[HTTPStatus, str, bytes]
+
+
+def _routes(sampler: Sampler) -> dict[str, Callable[[str], Answer]]:
+    def metrics(accept: str) -> Answer:
+        page, content_type = render(sampler.series(), accept)
+        return HTTPStatus.OK, content_type, page
+
+    def readiness(_: str) -> Answer:
+        if sampler.is_ready:
+            return HTTPStatus.OK, "text/plain", b"ready\n"
+        return HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"no card is being read\n"
+
+    return {
+        "/": lambda _: (HTTPStatus.OK, "text/html; charset=utf-8", INDEX),
+        "/metrics": metrics,
+        "/healthz": lambda _: (HTTPStatus.OK, "text/plain", b"ok\n"),
+        "/readyz": readiness,
+    }
+
+
+class Server(ThreadingHTTPServer):
+    """An HTTP server that knows its sampler."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], sampler: Sampler) -> None:
+        self.routes = _routes(sampler)
+        super().__init__(address, Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    server: Server
+    timeout = CLIENT_TIMEOUT_SECONDS
+    server_version = "rightslice-exporter"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        route = self.server.routes.get(self.path.partition("?")[0])
+        if route is None:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"not found; see /metrics\n")
+        else:
+            self._answer(*route(self.headers.get("Accept", "")))
+
+    do_HEAD = do_GET
+
+    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
+        """Say nothing: a line per scrape helps nobody."""

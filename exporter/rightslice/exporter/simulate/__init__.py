@@ -1,0 +1,1 @@
+"""A simulated node: what no build machine has, simulated at the binding's C boundary only."""

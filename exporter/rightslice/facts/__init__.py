@@ -1,0 +1,1 @@
+"""Hardware facts as data: cards, MIG profiles, vGPU types. Standard library only."""
