@@ -41,10 +41,14 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class NoAdvice:
-    """No advice is an answer: the reason's code, its sentence with the numbers, the profile."""
+    """No advice is an answer: the reason's code, its sentence with the numbers, the profile.
+
+    `present` is what the card costs; None where the price book does not know it.
+    """
 
     profile: UsageProfile
     reason: Remark
+    present: CardOffer | None
 
 
 Answer = Recommendation | NoAdvice
@@ -67,12 +71,13 @@ def recommend(
     channel: str | None = None,
 ) -> Answer:
     """Answer for one card. `now` is the end of the window that the profile was made of."""
+    present = book.card_offer(profile.card_name, channel)
     refusal = _data_refusal(profile, policy, now)
     if refusal is not None:
-        return NoAdvice(profile, refusal)
-    question = _question(profile, book, policy, channel)
+        return NoAdvice(profile, refusal, present)
+    question = _question(profile, book, policy, present)
     if isinstance(question, Remark):
-        return NoAdvice(profile, question)
+        return NoAdvice(profile, question, present)
     candidates = sorted(all_candidates(question), key=lambda one: (not one.fits, *_cost(one)))
     headline = next(candidate for candidate in candidates if candidate.leads_without_risk)
     return Recommendation(
@@ -105,9 +110,7 @@ def _data_refusal(profile: UsageProfile, policy: Policy, now: datetime) -> Remar
     """Say why the data carries no advice; None where it does."""
     silent = now - profile.end
     if silent > timedelta(hours=policy.gone_after_hours):
-        return Remark(
-            "gone", f"not seen since {profile.end:%Y-%m-%d %H:%M} UTC; it may have left"
-        )
+        return Remark("gone", f"not seen since {profile.end:%Y-%m-%d %H:%M} UTC; it may have left")
     if not profile.observed_hours:
         return Remark("unobserved", "no memory reading in the window: unknown, not idle")
     if profile.observed_hours < policy.least_observed_hours:
@@ -143,22 +146,22 @@ def _data_refusal(profile: UsageProfile, policy: Policy, now: datetime) -> Remar
 
 
 def _question(
-    profile: UsageProfile, book: PriceBook, policy: Policy, channel: str | None
+    profile: UsageProfile, book: PriceBook, policy: Policy, present: CardOffer | None
 ) -> Question | Remark:
     """Gather what candidates are judged by, or say what is missing."""
     card = find_card(profile.card_name, profile.memory_total_bytes)
     if card is None:
         size = gib(profile.memory_total_bytes) if profile.memory_total_bytes else "unknown memory"
         return Remark(
-            "unknown_card", f"{profile.card_name or 'a card without a name'} with {size} is no "
-            "card in the hardware facts"
+            "unknown_card",
+            f"{profile.card_name or 'a card without a name'} with {size} is no "
+            "card in the hardware facts",
         )
-    present = book.card_offer(profile.card_name, channel)
     if present is None or present.price_per_month is None:
-        where = f" in channel {channel}" if channel else ""
         return Remark(
             "no_price",
-            f"the price book has no price for {profile.card_name}{where}; add it with --prices",
+            f"the price book has no price for {profile.card_name} in that channel; add it with "
+            "--prices",
         )
     needs = needs_of(profile, policy)
     if profile.idle_class is not IdleClass.UNALLOCATED:
@@ -178,9 +181,13 @@ def saves(answer: Answer) -> bool:
     return isinstance(answer, Recommendation) and answer.headline.kind is not Kind.STAY
 
 
-def monthly_saving_low(answer: Answer) -> float:
-    """Give the headline's saving by the month, its lower end, to order answers by."""
+def urgency(answer: Answer) -> tuple[float, float, bool]:
+    """Order answers: most cash saved a month first, then most capacity freed, then no advice."""
     if not isinstance(answer, Recommendation):
-        return float("-inf")
-    saving = answer.headline.saving(TERM_MONTH)
-    return float(saving.per_month.low) if saving else 0.0
+        return (0.0, 0.0, True)
+    saving, freed = answer.headline.saving(TERM_MONTH), answer.headline.freed_per_month
+    return (
+        -float(saving.per_month.low) if saving else 0.0,
+        -float(freed.low) if freed else 0.0,
+        False,
+    )

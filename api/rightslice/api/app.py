@@ -69,9 +69,7 @@ class Answers:
             return self._answers
 
 
-def create_app(
-    fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monotonic
-) -> FastAPI:
+def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monotonic) -> FastAPI:
     """Make the service over a fleet."""
     app = FastAPI(
         title="rightslice",
@@ -130,7 +128,9 @@ def create_app(
     def gpus() -> list[GpuDocument]:
         """List the cards seen in the window and how they are used."""
         documents = (answer_document(answer) for answer in answers.get())
-        return [GpuDocument(d.uuid, d.node, d.card, d.workloads, asdict(d.usage)) for d in documents]
+        return [
+            GpuDocument(d.uuid, d.node, d.card, d.workloads, asdict(d.usage)) for d in documents
+        ]
 
     @app.get("/v1/gpus/{uuid}", tags=["cards"])
     def gpu(uuid: str) -> AnswerDocument:
@@ -179,5 +179,3 @@ def _after(chosen: list[Answer], cursor: str | None) -> int:
     raise HTTPException(
         HTTPStatus.BAD_REQUEST, f"cursor {cursor!r} is not in this list; start without one"
     )
-
-

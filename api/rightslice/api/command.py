@@ -1,7 +1,6 @@
 """What a command of `rightslice` is, and the settings that commands share."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -163,13 +162,12 @@ def _config_file(
         for option in action.option_strings
         if option.startswith("--")
     }
-    told = {key: top.text(key) for key in top.keys() if key in known}
-    for key in top.keys():
+    told = {}
+    for key in top.keys():  # noqa: SIM118  # a section is no mapping
         if key not in known:
             raise top.error(key, f"is no setting of {parser.prog}; see --help")
+        told[key] = top.text(key)
     return told
-
-
 
 
 __all__ = ["Command", "DocumentError", "Exit"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from rightslice.advice.policy import Policy
-from rightslice.advice.recommend import Answer, monthly_saving_low, recommend
+from rightslice.advice.recommend import Answer, recommend, urgency
 from rightslice.catalogue.price_book import PriceBook
 from rightslice.ledger.ledger import Ledger
 from rightslice.profile.profile import usage_profile
@@ -33,4 +33,4 @@ class Fleet:
             recommend(usage_profile(usage), self.book, self.policy, end, self.channel)
             for usage in usages
         ]
-        return sorted(answers, key=lambda answer: -monthly_saving_low(answer))
+        return sorted(answers, key=urgency)

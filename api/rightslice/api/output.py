@@ -24,9 +24,7 @@ FORMATS = ("table", "json", "csv")
 PIPE_WIDTH = 160
 
 
-def print_answers(
-    answers: Sequence[Document], summary: Document, output_format: str
-) -> None:
+def print_answers(answers: Sequence[Document], summary: Document, output_format: str) -> None:
     """Write the whole answer to standard output."""
     if output_format == "json":
         body = {"summary": summary, "recommendations": list(answers)}

@@ -33,9 +33,11 @@ def _environment() -> Environment:
         "money": text.money_text,
         "gib": text.gib_text,
         "percent": text.percent_text,
+        "compute": text.compute_text,
         "advice": text.advice_text,
         "why": text.why_text,
         "beside": text.beside_text,
+        "near_misses": text.near_miss_texts,
         "place": text.place_text,
         "bar": bar_width,
     }
@@ -61,12 +63,16 @@ def style_sheet() -> str:
 def render_index(answers: Sequence[Document], summary: Document, fleet: Fleet) -> str:
     """Render the fleet's page."""
     span = fleet.ledger.span()
-    return _environment().get_template("index.html").render(
-        answers=answers,
-        summary=summary,
-        window_days=fleet.window.total_seconds() / 86_400,
-        data_end=span[1] if span else None,
-        book=fleet.book,
+    return (
+        _environment()
+        .get_template("index.html")
+        .render(
+            answers=answers,
+            summary=summary,
+            window_days=fleet.window.total_seconds() / 86_400,
+            data_end=span[1] if span else None,
+            book=fleet.book,
+        )
     )
 
 
@@ -77,6 +83,8 @@ def render_docs(schema: Mapping[str, Any]) -> str:
         for path, methods in schema["paths"].items()
         for method, operation in methods.items()
     ]
-    return _environment().get_template("docs.html").render(
-        operations=operations, schemas=schema.get("components", {}).get("schemas", {})
+    return (
+        _environment()
+        .get_template("docs.html")
+        .render(operations=operations, schemas=schema.get("components", {}).get("schemas", {}))
     )

@@ -89,7 +89,10 @@ def _pull(
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days"))
     console = Console(stderr=True)
     with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not sys.stderr.isatty(),
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        disable=not sys.stderr.isatty(),
         transient=True,
     ) as progress:
         task = progress.add_task("days", total=None)

@@ -75,7 +75,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--prometheus", metavar="URL", help="Prometheus to read, hour by hour, beside targets"
     )
     parser.add_argument(
-        "--prometheus.config.file", dest="prometheus_config_file", type=Path, metavar="FILE",
+        "--prometheus.config.file",
+        dest="prometheus_config_file",
+        type=Path,
+        metavar="FILE",
         help="credentials, TLS and headers, as Prometheus' own http_config",
     )
     parser.add_argument(
@@ -181,7 +184,11 @@ def serve(
 
 
 def _pull_for_ever(
-    client: PrometheusClient, ledger: Ledger, window: timedelta, source: Source, stop: threading.Event
+    client: PrometheusClient,
+    ledger: Ledger,
+    window: timedelta,
+    source: Source,
+    stop: threading.Event,
 ) -> None:
     while not stop.is_set():
         end = (datetime.now(UTC) - SETTLED).replace(minute=0, second=0, microsecond=0)

@@ -140,7 +140,7 @@ class Section:
             raise self.error(key, "must be a mapping of keys to values", node)
         return Section(self.file, path, node)
 
-    def _scalar(self, key: str, required: bool) -> yaml.ScalarNode | None:  # noqa: FBT001
+    def _scalar(self, key: str, required: bool) -> yaml.ScalarNode | None:
         self._read.add(key)
         node = self._items.get(key)
         if node is None or _is_null(node):

@@ -96,9 +96,7 @@ class PriceBook:
         return next(iter(preferred or ([] if channel else matching)), None)
 
 
-def price_at_term(
-    price_per_month: Money, term: str, discounts: Mapping[str, Decimal]
-) -> Money:
+def price_at_term(price_per_month: Money, term: str, discounts: Mapping[str, Decimal]) -> Money:
     """Give the monthly price under a term: the list price less the term's discount."""
     return price_per_month.times(1 - discounts[term])
 
@@ -209,17 +207,13 @@ def _slice(row: Section, currency: str, terms: Mapping[str, Decimal]) -> SliceOf
     return offer
 
 
-def _card(
-    row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]
-) -> CardOffer:
+def _card(row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]) -> CardOffer:
     offer = _card_offer(row, channel, terms, _price(row, "price_per_month", currency), 1)
     row.finish()
     return offer
 
 
-def _server(
-    row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]
-) -> CardOffer:
+def _server(row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]) -> CardOffer:
     card_count = row.count("card_count")
     price = _price(row, "price_per_month", currency)
     share = price.times(Fraction(1, card_count)) if price else None
@@ -228,9 +222,7 @@ def _server(
     return offer
 
 
-def _owned(
-    row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]
-) -> CardOffer:
+def _owned(row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]) -> CardOffer:
     card_count = row.count("card_count")
     price = owned_per_month(
         Money(*row.numbers("price"), currency, row.text("evidence", "listed") == "estimate"),

@@ -1,4 +1,4 @@
-"""The command `demo`: eight days of a simulated node, its advice, then the page, live."""
+"""The command `demo`: a week of a simulated node, its advice, then the page, live."""
 
 import argparse
 import sys
@@ -17,7 +17,6 @@ from rightslice.api.output import FORMATS, print_answers
 from rightslice.api.serve import DEFAULT_LISTEN, listen_address, serve
 from rightslice.demo import history
 from rightslice.exporter.collectors import ENABLED, load
-from rightslice.exporter.exposition import render
 from rightslice.exporter.host.clock import real_clock
 from rightslice.exporter.host.host import Host
 from rightslice.exporter.sampler import Identity, Sampler
@@ -35,7 +34,7 @@ from rightslice.report.document import answer_document, summary_document
 
 # With less than a week of history memory needs more headroom, and the hand-warmer's slice would
 # be refused for it.
-HISTORY = timedelta(days=8)
+HISTORY = timedelta(days=7, hours=2)
 LIVE_SCRAPE_SECONDS = 15.0
 
 
@@ -124,7 +123,7 @@ def _live(scenario: Scenario, feeder: scraper.Scraper, stop: threading.Event) ->
         def fetch(target: str) -> str:
             if target == history.DCGM_TARGET:
                 return dcgm.page(scenario, history.NODE, clock.wall_seconds())
-            return render(sampler.series())[0].decode()
+            return sampler.page()[0].decode()
 
         scraper.run(
             feeder,

@@ -157,12 +157,24 @@ class HourTable:
 
     def workload_hours(self, hours: Iterable[int]) -> list[WorkloadHour]:
         """Give the workloads of some hours."""
-        return [
-            WorkloadHour(*key.split("\0"), uuid, hour_start(hour), self.source, seconds)
-            for hour in hours
-            for uuid, builder in sorted(self.hours.get(hour, {}).items())
-            for key, seconds in sorted(builder.workloads.items())
-        ]
+        rows = []
+        for hour in hours:
+            for uuid, builder in sorted(self.hours.get(hour, {}).items()):
+                for key, seconds in sorted(builder.workloads.items()):
+                    kind, namespace, pod, container = key.split("\0")
+                    rows.append(
+                        WorkloadHour(
+                            kind,
+                            namespace,
+                            pod,
+                            container,
+                            uuid,
+                            hour_start(hour),
+                            self.source,
+                            seconds,
+                        )
+                    )
+        return rows
 
     def attributes(self, hour: int) -> list[CardAttributes]:
         """Give where cards sit and what they are called, as known from `hour` on."""

@@ -240,7 +240,7 @@ class DcgmMapper:
         self,
         uuid: str,
         card: CardReading,
-        held: bool | None,  # noqa: FBT001  # three-valued
+        held: bool | None,  # three-valued
         now_seconds: float,
         covered_seconds: float,
         interval_seconds: float,

@@ -19,9 +19,7 @@ def hour_start(hour: int) -> datetime:
     return datetime.fromtimestamp(hour * SECONDS_PER_HOUR, UTC)
 
 
-def spread(
-    start_seconds: float, end_seconds: float, amount: float
-) -> Iterator[tuple[int, float]]:
+def spread(start_seconds: float, end_seconds: float, amount: float) -> Iterator[tuple[int, float]]:
     """Split an amount by time over the hours in (start, end]; the parts sum to the amount.
 
     What has no length in time belongs to the hour of its end.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from rightslice.contract.spec import PREFIX
@@ -261,8 +262,10 @@ def _quoted(value: str) -> str:
 
 def _any_of(values: Iterable[str]) -> str:
     """Write a matcher for any of some literal values."""
-    escaped = ("".join(f"\\{c}" if not c.isalnum() and c not in "-_" else c for c in value)
-               for value in values)
+    escaped = (
+        "".join(f"\\{c}" if not c.isalnum() and c not in "-_" else c for c in value)
+        for value in values
+    )
     return _quoted("|".join(escaped))
 
 
@@ -272,7 +275,7 @@ def _usual_interval(series: Iterable[Samples]) -> float:
     if fullest is None or len(fullest.samples) < 2:
         return DEFAULT_INTERVAL_SECONDS
     stamps = [seconds for seconds, _ in fullest.samples]
-    return statistics.median(after - before for before, after in zip(stamps, stamps[1:], strict=False))
+    return statistics.median(after - before for before, after in pairwise(stamps))
 
 
 def _scrapes(series: Iterable[Samples]) -> dict[float, list[Reading]]:
@@ -290,7 +293,7 @@ def _hours_of_change(starts: Iterable[Samples]) -> set[int]:
     stamped = sorted(row for one in starts for row in one.samples)
     return {
         int(seconds // SECONDS_PER_HOUR)
-        for (_, before), (seconds, after) in zip(stamped, stamped[1:], strict=False)
+        for (_, before), (seconds, after) in pairwise(stamped)
         if after != before
     }
 

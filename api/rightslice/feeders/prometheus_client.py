@@ -118,9 +118,7 @@ class PrometheusClient:
         try:
             answer = self._http.post(url, data=parameters)
         except httpx.TimeoutException as error:
-            raise LimitError(
-                f"{self.url} did not answer within {TIMEOUT_SECONDS:.0f} s"
-            ) from error
+            raise LimitError(f"{self.url} did not answer within {TIMEOUT_SECONDS:.0f} s") from error
         except httpx.HTTPError as error:
             raise SourceError(
                 f"{self.url} cannot be reached: {error}; check the URL and that the server runs"

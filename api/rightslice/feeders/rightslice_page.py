@@ -141,7 +141,7 @@ class RightsliceMapper:
         interval_seconds = intervals.get(signal, metrics.MEAN_SECONDS)
         key = (reading.name, uuid, str(index))
         growth = scrape.grow(key, reading.value, interval_seconds)
-        if growth is None:
+        if growth is None or not growth.amount:
             return
         bins = f"{histogram}_bins"
         for hour, part in spread(growth.start_seconds, growth.end_seconds, growth.amount):
@@ -149,11 +149,10 @@ class RightsliceMapper:
             setattr(builder, f"{histogram}_interval_seconds", interval_seconds)
             if histogram == BUSY_SIGNAL:
                 builder.busy_signal = BUSY_SIGNAL
-            if part:
-                # Buckets are cumulative: what this edge gained, the next bin has not.
-                builder.add_to_bin(bins, index, part)
-                if index + 1 < BIN_COUNT:
-                    builder.add_to_bin(bins, index + 1, -part)
+            # Buckets are cumulative: what this edge gained, the next bin has not.
+            builder.add_to_bin(bins, index, part)
+            if index + 1 < BIN_COUNT:
+                builder.add_to_bin(bins, index + 1, -part)
 
     def state(self) -> dict[str, Any]:
         """Give everything needed to go on after a restart, in a shape that JSON can hold."""

@@ -182,17 +182,15 @@ class Ledger:
         return FeederState(rows[0][0].replace(tzinfo=UTC), json.loads(rows[0][1]))
 
     def span(self) -> tuple[datetime, datetime] | None:
-        """Give the first hour and the end of the last; None for an empty ledger."""
-        rows = self._read("read", "SELECT min(hour), max(hour) + INTERVAL 1 HOUR FROM card_hour")
+        """Give the first hour, and how far the last has come; None for an empty ledger."""
+        rows = self._read("read", queries.SPAN)
         first, end = rows[0]
         return (first.replace(tzinfo=UTC), end.replace(tzinfo=UTC)) if first else None
 
     def card_usage(self, start: datetime, end: datetime) -> list[CardUsage]:
         """Sum each card's hours in [start, end), cards ordered by node and UUID."""
         window = [_naive(start), _naive(end)]
-        holders = queries.holders_by_card(
-            self._read("read workloads", queries.HOLDERS, window)
-        )
+        holders = queries.holders_by_card(self._read("read workloads", queries.HOLDERS, window))
         shared = dict(self._read("read workloads", queries.SHARED_HOURS, window))
         rows = self._read("read hours", queries.card_usage_sql(), window)
         return [queries.card_usage(row, holders, shared) for row in rows]

@@ -90,7 +90,9 @@ _WORKLOAD_COLUMNS = (
     ("source", "VARCHAR"),
     ("allocated_seconds", "DECIMAL(10, 3)"),
 )
-STAGE_WORKLOAD_HOURS = f"CREATE TEMP TABLE staged_workload_hour AS SELECT {_unnest(_WORKLOAD_COLUMNS)}"
+STAGE_WORKLOAD_HOURS = (
+    f"CREATE TEMP TABLE staged_workload_hour AS SELECT {_unnest(_WORKLOAD_COLUMNS)}"
+)
 ADD_WORKLOADS = """
     INSERT INTO workload (kind, namespace, pod, container)
     SELECT DISTINCT kind, namespace, pod, container FROM staged_workload_hour AS staged
@@ -118,6 +120,10 @@ INSERT_STAGED_WORKLOAD_HOURS = """
     JOIN card USING (uuid) JOIN workload USING (kind, namespace, pod, container)
 """
 
+SPAN = """
+    SELECT min(hour), max(hour + to_milliseconds(CAST(owned_seconds * 1000 AS BIGINT)))
+    FROM card_hour
+"""
 HOLDERS = """
     WITH spread AS (
         SELECT kind, namespace, pod, hour, count(DISTINCT card_id) AS cards

@@ -92,7 +92,9 @@ def split_hour(row: CardHour) -> HourSplit:
     owned = milliseconds(row.owned_seconds)
     watched = min(milliseconds(row.allocation_observed_seconds), owned)
     allocated = min(milliseconds(row.allocated_seconds), watched)
-    seen_ratio = min(row.busy_observed_seconds / row.allocation_observed_seconds, 1) if watched else 0
+    seen_ratio = (
+        min(row.busy_observed_seconds / row.allocation_observed_seconds, 1) if watched else 0
+    )
     measured = min(round(allocated * seen_ratio), allocated)
     requested_busy = max(row.busy_seconds - row.unrequested_busy_seconds, 0.0)
     busy = min(milliseconds(requested_busy), measured)

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from rightslice.contract.histogram import quantile, share_at_or_below, total_weight
+from rightslice.contract.histogram import bin_index, quantile, share_at_or_below, total_weight
 from rightslice.profile.usage import CardUsage, Holder
 
 SECONDS_PER_HOUR = 3600.0
 # A serving engine's pool: memory flat at 70 % of the card and more. Flat: nine of ten hourly
-# peaks within 2 % of the card below the maximum, and hardly a sample below 4/7 of it.
+# peaks within 2 % of the card below the maximum, and hardly a sample more than a bin below it.
 PRE_ALLOCATED_RATIO = 0.70
 FLAT_RATIO = 0.02
-BELOW_POOL_EDGE = 4 / 7
 BELOW_POOL_SHARE = 0.05
 # An idle CUDA context with its libraries takes some hundred MiB; a loaded model takes more.
 CONTEXT_ONLY_BYTES = 1024**3
@@ -138,10 +137,12 @@ def is_pre_allocated(usage: CardUsage) -> bool:
     low, bins = usage.memory_peak_low_bytes, usage.memory_seconds
     if not total or peak is None or low is None or not bins:
         return False
+    # A pool may stand on an edge, so the bin below its own is taken for it as well.
+    below = sum(bins[: max(bin_index(peak / total) - 1, 0)])
     return (
         peak >= PRE_ALLOCATED_RATIO * total
         and peak - low <= FLAT_RATIO * total
-        and share_at_or_below(bins, BELOW_POOL_EDGE) <= BELOW_POOL_SHARE
+        and below <= BELOW_POOL_SHARE * total_weight(bins)
     )
 
 

@@ -74,7 +74,10 @@ class CandidateDocument:
 
 @dataclass(frozen=True, slots=True)
 class UsageDocument:
-    """What was measured, and how much of the time."""
+    """What was measured, and how much of the time.
+
+    Quantiles are interpolated within a histogram bin; the p95's bin is given.
+    """
 
     source: str
     start: str
@@ -87,6 +90,8 @@ class UsageDocument:
     signal: str
     compute_p50_ratio: float | None
     compute_p95_ratio: float | None
+    compute_p95_low_ratio: float | None
+    compute_p95_high_ratio: float | None
     compute_p99_ratio: float | None
     busy_ratio: float | None
     allocated_ratio: float | None
@@ -157,7 +162,7 @@ def answer_document(answer: Answer) -> AnswerDocument:
         workloads=list(dict.fromkeys(str(holder) for holder in profile.holders)),
         usage=_usage(profile),
         needs=_needs(advice.needs) if advice else None,
-        present_price_per_month=_money(advice.present.price_per_month) if advice else None,
+        present_price_per_month=_money(answer.present.price_per_month) if answer.present else None,
         headline=_candidate(advice.headline) if advice else None,
         above_the_fold=[_candidate(one) for one in advice.above_the_fold] if advice else [],
         candidates=[_candidate(one) for one in advice.candidates] if advice else [],
@@ -182,7 +187,11 @@ def summary_document(answers: Iterable[Answer]) -> SummaryDocument:
         and (saving := advice.headline.saving(TERM_MONTH)) is not None
     ]
     freed = [a.headline.freed_per_month for a in acting if a.headline.freed_per_month]
-    prices = [a.present.price_per_month for a in advised if a.present.price_per_month]
+    prices = [
+        answer.present.price_per_month
+        for answer in answers
+        if answer.present is not None and answer.present.price_per_month is not None
+    ]
     return SummaryDocument(
         card_count=len(answers),
         advised_count=len(advised),
@@ -266,9 +275,8 @@ def _needs(needs: Needs) -> NeedsDocument:
 
 
 def _usage(profile: UsageProfile) -> UsageDocument:
-    def at(rank: float) -> float | None:
-        found = profile.compute_quantile(rank)
-        return None if found is None else found[0]
+    unknown = (None, None, None)
+    p95, p95_low, p95_high = profile.compute_quantile(0.95) or unknown
 
     return UsageDocument(
         source=profile.source,
@@ -280,9 +288,11 @@ def _usage(profile: UsageProfile) -> UsageDocument:
         memory_used_peak_bytes=profile.memory_used_peak_bytes,
         memory_is_pre_allocated=profile.memory_is_pre_allocated,
         signal=profile.signal,
-        compute_p50_ratio=at(0.50),
-        compute_p95_ratio=at(0.95),
-        compute_p99_ratio=at(0.99),
+        compute_p50_ratio=(profile.compute_quantile(0.50) or unknown)[0],
+        compute_p95_ratio=p95,
+        compute_p95_low_ratio=p95_low,
+        compute_p95_high_ratio=p95_high,
+        compute_p99_ratio=(profile.compute_quantile(0.99) or unknown)[0],
         busy_ratio=profile.busy_ratio,
         allocated_ratio=profile.allocated_ratio,
         idle_class=profile.idle_class,

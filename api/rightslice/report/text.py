@@ -38,6 +38,17 @@ def percent_text(ratio: float | None) -> str:
     return UNKNOWN if ratio is None else f"{100 * ratio:.1f} %"
 
 
+def compute_text(usage: Document) -> str:
+    """Write the compute p95 with the ends of its histogram bin, between which it lies."""
+    value, low = usage["compute_p95_ratio"], usage["compute_p95_low_ratio"]
+    if value is None:
+        return UNKNOWN
+    high = usage["compute_p95_high_ratio"]
+    if low == 0:
+        return f"below {percent_text(high)}"
+    return f"{percent_text(value)} ({100 * low:.1f} to {100 * high:.1f})"
+
+
 def saving_at(candidate: Document, term: str) -> Document | None:
     """Find a candidate's saving at a term."""
     return next((saving for saving in candidate["savings"] if saving["term"] == term), None)
@@ -69,13 +80,24 @@ def why_text(answer: Document) -> str:
     usage = answer["usage"]
     parts = [
         f"{usage['idle_class']}: memory at most {gib_text(usage['memory_used_peak_bytes'])}, "
-        f"compute p95 {percent_text(usage['compute_p95_ratio'])}"
+        f"compute p95 {compute_text(usage)}"
     ]
     parts += [note["text"] for note in answer["headline"]["notes"][:1]]
-    parts += [beside_text(candidate) for candidate in answer["above_the_fold"]]
+    parts += [beside_text(candidate) for candidate in answer["above_the_fold"][:1]]
+    if len(answer["above_the_fold"]) > 1:
+        parts.append(f"{len(answer['above_the_fold']) - 1} more with a check")
     if answer["headline"]["kind"] == "stay":
-        parts += refusal_texts(answer)[:2]
+        parts.append(f"no cheaper tier gives {need_text(answer['needs'])}")
+    parts += near_miss_texts(answer)
     return "; ".join(parts)
+
+
+def need_text(needs: Document) -> str:
+    """Write what a workload needs."""
+    memory = gib_text(needs["memory_bytes"])
+    quantile = needs["compute_quantile_ratio"]
+    compute = None if quantile is None else min(quantile * needs["compute_factor"], 1.0)
+    return f"{memory} of memory and {percent_text(compute)} of the card's compute"
 
 
 def beside_text(candidate: Document) -> str:
@@ -86,13 +108,15 @@ def beside_text(candidate: Document) -> str:
     return f"beside it {candidate['name']}{saved} ({checks})"
 
 
-def refusal_texts(answer: Document) -> list[str]:
-    """Say of the cheaper candidates why each is refused."""
+def near_miss_texts(answer: Document) -> list[str]:
+    """Say of the cheapest rentable slice that holds the memory, yet is refused, why it is."""
     return [
         f"{candidate['name']} refused: {candidate['refusals'][0]['text']}"
         for candidate in answer["candidates"]
-        if not candidate["fits"] and candidate["refusals"]
-    ]
+        if candidate["kind"] == "rent_slice"
+        and not candidate["fits"]
+        and (candidate["memory_spare_bytes"] or -1) >= 0
+    ][:1]
 
 
 def place_text(answer: Document) -> str:

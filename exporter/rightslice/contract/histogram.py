@@ -6,18 +6,14 @@ workload fits a tier is decided by rank, exactly, without interpolation.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from fractions import Fraction
 
-# Ratio of a whole card, 0 to 1. Written as fractions so that an edge and a tier's share computed
-# from the same fraction are the same float.
-EDGE_FRACTIONS: tuple[Fraction, ...] = tuple(
-    Fraction(text)
-    for text in (
-        "1/100 2/100 3/100 1/24 5/100 5/96 1/16 1/12 10/100 108/1000 5/42 1/7 20/100 5/24 5/21 "
-        "25/100 2/7 32/100 5/14 40/100 5/12 3/7 10/21 1/2 4/7 3/4 5/6 1"
-    ).split()
+# Ratio of a whole card, 0 to 1.
+# fmt: off
+RATIO_EDGES: tuple[float, ...] = (
+    0.01, 0.02, 0.03, 1/24, 0.05, 5/96, 0.0625, 1/12, 0.10, 0.108, 5/42, 1/7, 0.20, 5/24, 5/21,
+    0.25, 2/7, 0.32, 5/14, 0.40, 5/12, 3/7, 10/21, 0.5, 4/7, 0.75, 5/6, 1.0,
 )
-RATIO_EDGES: tuple[float, ...] = tuple(float(edge) for edge in EDGE_FRACTIONS)
+# fmt: on
 # One bin per edge (upper edge included) and one above the last, which valid ratios never reach.
 BIN_COUNT = len(RATIO_EDGES) + 1
 
@@ -29,8 +25,8 @@ def bin_index(ratio: float) -> int:
 
 def edge_at_or_below(ratio: float) -> float | None:
     """Give the highest edge that is not above `ratio`; None below the first edge."""
+    # An edge equal to the ratio but for float noise counts as reached.
     index = bisect_left(RATIO_EDGES, ratio * (1 + 1e-12) + 1e-15)
-    # An edge equal to ratio but for float noise counts as reached.
     return RATIO_EDGES[index - 1] if index else None
 
 

@@ -25,7 +25,7 @@ class Unit(StrEnum):
     RATIO = "ratio"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # there is one object per metric; hashing is hot
 class MetricSpec:
     """One row of the contract. Building a badly named row fails at import.
 

@@ -1,1 +1,1 @@
-"""The node exporter: samples the cards every second, renders on request, depends on two libraries."""
+"""The node exporter: samples the cards every second, renders on request."""

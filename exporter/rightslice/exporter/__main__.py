@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         if settings.scenario is not None:
             # Only here: the agent proper needs none of the simulation.
-            from rightslice.exporter.simulate.scenario import ScenarioError, load_scenario
             from rightslice.exporter.simulate.library import installed
+            from rightslice.exporter.simulate.scenario import ScenarioError, load_scenario
 
             try:
                 scenario = load_scenario(settings.scenario)

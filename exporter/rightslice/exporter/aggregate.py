@@ -36,7 +36,7 @@ class MeanState:
 
 @dataclass(slots=True)
 class PeakState:
-    """Samples of a trailing window that may still be its maximum: values fall from left to right."""
+    """Samples of a trailing window that may still be its maximum, in falling order."""
 
     samples: deque[tuple[float, float]] = field(default_factory=deque)
 
@@ -87,9 +87,7 @@ class Aggregate:
                 gauges[key] = sample.value
         self._gauges[owner] = gauges
 
-    def _observe(
-        self, key: tuple[MetricSpec, Labels], sample: Sample, now_seconds: float
-    ) -> None:
+    def _observe(self, key: tuple[MetricSpec, Labels], sample: Sample, now_seconds: float) -> None:
         spec = sample.spec
         histogram = self._histograms.get(key)
         if histogram is None:  # the series exists, at zero, from the first reading on

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from rightslice.contract import metrics
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard
-from rightslice.exporter.aggregate import Aggregate, Series
+from rightslice.exporter.aggregate import Aggregate
 from rightslice.exporter.collector import Collector
+from rightslice.exporter.exposition import Renderer
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.nvml import DOWN_REASONS, NvmlCard, NvmlError
@@ -33,7 +34,7 @@ class Identity:
 
 
 class Sampler:
-    """Owns the host and every series; `series` and `is_ready` may be called from any thread."""
+    """Owns the host and every series; `page` and `is_ready` may be called from any thread."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Sampler:
         self._clock = clock
         self._interval_seconds = interval_seconds
         self._aggregate = Aggregate()
+        self._renderer = Renderer()
         self._lock = threading.Lock()
         self._last_read_seconds: dict[tuple[str, str], float] = {}
         self._last_success_seconds: dict[str, float] = {}
@@ -105,9 +107,7 @@ class Sampler:
             if outcome.reason in DOWN_REASONS:
                 down.add(device.id)
             states.append(
-                Sample(
-                    metrics.COLLECTOR_DEVICE_SUCCESS, outcome.reason is None, (name, device.id)
-                )
+                Sample(metrics.COLLECTOR_DEVICE_SUCCESS, outcome.reason is None, (name, device.id))
             )
         now_seconds = self._clock.wall_seconds()
         if not failed:
@@ -127,9 +127,7 @@ class Sampler:
             self._aggregate.apply(name, states, now_seconds)
         return served, down
 
-    def _collect_device(
-        self, name: str, collector: Collector, device: NvmlCard
-    ) -> guard.Outcome:
+    def _collect_device(self, name: str, collector: Collector, device: NvmlCard) -> guard.Outcome:
         key = (name, device.id)
         now_seconds = self._clock.monotonic_seconds()
         since_seconds = now_seconds - self._last_read_seconds.get(key, now_seconds)
@@ -197,10 +195,11 @@ class Sampler:
         with self._lock:
             self._aggregate.apply("cards", samples, self._clock.wall_seconds())
 
-    def series(self) -> list[Series]:
-        """Give all series as they stand."""
+    def page(self, accept: str = "") -> tuple[bytes, str]:
+        """Render all series as they stand: the page and its content type."""
         with self._lock:
-            return list(self._aggregate.series(self._clock.wall_seconds()))
+            series = self._aggregate.series(self._clock.wall_seconds())
+            return self._renderer.render(series, accept)
 
     @property
     def is_ready(self) -> bool:
@@ -209,4 +208,3 @@ class Sampler:
 
     def close(self) -> None:
         self._host.nvml.close()
-

@@ -5,7 +5,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from rightslice.exporter.exposition import render
 from rightslice.exporter.sampler import Sampler
 
 # A client that stops reading or writing is let go.
@@ -20,7 +19,7 @@ Answer = tuple[HTTPStatus, str, bytes]
 
 def _routes(sampler: Sampler) -> dict[str, Callable[[str], Answer]]:
     def metrics(accept: str) -> Answer:
-        page, content_type = render(sampler.series(), accept)
+        page, content_type = sampler.page(accept)
         return HTTPStatus.OK, content_type, page
 
     def readiness(_: str) -> Answer:
@@ -61,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._answer(*route(self.headers.get("Accept", "")))
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815  # the base's name
 
     def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
         self.send_response(status)

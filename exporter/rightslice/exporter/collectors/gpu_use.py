@@ -38,9 +38,7 @@ def is_held(gpu: NvmlCard) -> bool | None:
     return None if process_count is None else False
 
 
-def busy_time(
-    samples: list[tuple[int, int]], since_us: int | None
-) -> tuple[float, float, int]:
+def busy_time(samples: list[tuple[int, int]], since_us: int | None) -> tuple[float, float, int]:
     """Add up the driver's samples: (busy seconds, covered seconds, rejected samples).
 
     Each sample stands for the time since the one before it.
@@ -94,9 +92,7 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     yield Sample(GPU_BUSY_RATIO, ratio, uuid, busy_covered_seconds)
     yield Sample(GPU_OBSERVED_SECONDS_TOTAL, busy_covered_seconds, (gpu.id, SIGNAL_BUSY))
     if held is not None:
-        yield Sample(
-            GPU_UNREQUESTED_BUSY_SECONDS_TOTAL, 0.0 if held else busy_seconds, uuid
-        )
+        yield Sample(GPU_UNREQUESTED_BUSY_SECONDS_TOTAL, 0.0 if held else busy_seconds, uuid)
 
 
 COLLECTOR = Collector(

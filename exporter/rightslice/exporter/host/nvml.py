@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -264,9 +265,7 @@ class NvmlSession:
                     pci_bus_id=_text(pynvml.nvmlDeviceGetPciInfo(handle).busId),
                     mig=_optional(lambda: MIG_MODES[pynvml.nvmlDeviceGetMigMode(handle)[0]]),
                     virtualization=_optional(
-                        lambda: VIRTUALIZATION_MODES[
-                            pynvml.nvmlDeviceGetVirtualizationMode(handle)
-                        ]
+                        lambda: VIRTUALIZATION_MODES[pynvml.nvmlDeviceGetVirtualizationMode(handle)]
                     ),
                 ),
                 handle,
@@ -274,10 +273,8 @@ class NvmlSession:
             )
         except pynvml.NVMLError:
             return None
-        try:
+        with suppress(NvmlError):  # the memory collector will meet the same failure, and tell it
             card.memory_kind = "unified" if card.memory() is None else "dedicated"
-        except NvmlError:
-            pass  # the memory collector will meet the same failure, and tell it
         return card
 
 

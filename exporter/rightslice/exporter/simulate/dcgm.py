@@ -21,8 +21,10 @@ FIELDS: tuple[tuple[str, str, Read], ...] = (
     (
         "DCGM_FI_DEV_FB_FREE",
         "Framebuffer memory free (in MiB).",
-        lambda card, now: (card.memory_total_bytes - card.memory_reserved_bytes) // BYTES_PER_MIB
-        - card.memory_used_bytes.at(now) // BYTES_PER_MIB,
+        lambda card, now: (
+            (card.memory_total_bytes - card.memory_reserved_bytes) // BYTES_PER_MIB
+            - card.memory_used_bytes.at(now) // BYTES_PER_MIB
+        ),
     ),
     (
         "DCGM_FI_DEV_FB_USED",

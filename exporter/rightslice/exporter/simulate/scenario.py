@@ -106,9 +106,7 @@ def _scenario_text(name: str) -> str:
 
 
 def _scenario(name: str, document: dict[str, Any]) -> Scenario:
-    cards = [
-        card for other in document.get("include", ()) for card in load_scenario(other).cards
-    ]
+    cards = [card for other in document.get("include", ()) for card in load_scenario(other).cards]
     for index, row in enumerate(document.get("cards", ())):
         cards.append(_card(f"{name}/{index}", row))
     if not cards:

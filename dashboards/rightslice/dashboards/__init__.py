@@ -1,0 +1,1 @@
+"""Grafana dashboards as code: built with grafanalib, the JSON is committed."""
