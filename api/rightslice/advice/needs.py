@@ -50,12 +50,13 @@ def needs_of(profile: UsageProfile, policy: Policy) -> Needs:
     """Work out a workload's needs from its profile."""
     headroom = policy.memory_headroom(profile.observed_hours)
     peak_bytes = profile.memory_used_peak_bytes
-    visible = peak_bytes is not None and not profile.memory_is_pre_allocated
     compute = profile.compute_quantile(policy.compute.rank)
     return Needs(
         memory_peak_bytes=peak_bytes,
         memory_headroom_ratio=float(headroom),
-        memory_bytes=int(peak_bytes * (1 + headroom)) if visible and peak_bytes else None,
+        memory_bytes=None
+        if peak_bytes is None or profile.memory_is_pre_allocated
+        else int(peak_bytes * (1 + headroom)),
         compute_rank=policy.compute.rank,
         compute_factor=float(policy.compute.factor),
         compute_quantile_ratio=compute[0] if compute else None,

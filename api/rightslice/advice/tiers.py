@@ -65,7 +65,8 @@ def all_candidates(question: Question) -> Iterator[Candidate]:
         yield rented_slice(question, offer)
     yield from mig_slices(question)
     for card_offer in question.book.cards:
-        if card_offer is not question.present and card_offer.card_count == 1:
+        is_rentable_alone = card_offer.card_count == 1 and not card_offer.is_owned
+        if card_offer is not question.present and is_rentable_alone:
             candidate = whole_card(question, card_offer)
             if candidate is not None:
                 yield candidate
@@ -109,6 +110,7 @@ def give_back(question: Question) -> Candidate:
         "give back",
         fits=True,
         checks=tuple(checks),
+        notes=_leaving_notes(question.present),
         price_per_month=zero,
         savings=savings_at_terms(price, discounts, zero, discounts),
         cash=_cash_of_leaving(question.present),

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import yaml
 
+# No amount, size or share has more digits than this on either side of the point.
+SANE_EXPONENT = 20
+
 
 class DocumentError(Exception):
     """A document is missing or malformed; the text names file, line, key and remedy."""
@@ -28,6 +31,8 @@ class Section:
 
     def __post_init__(self) -> None:
         for key_node, value_node in self.node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.error("?", "is no key; write a single word", key_node)
             key = str(key_node.value)
             if key in self._items:
                 raise self.error(key, "is given twice; keep one", key_node)
@@ -97,7 +102,7 @@ class Section:
         text = self.text(key)
         try:
             re.compile(text)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise self.error(key, f"is not a regular expression: {error}") from error
         return text
 
@@ -110,7 +115,7 @@ class Section:
                 raise self.error(key, "must be one number or a range [low, high]")
             low, high = (self._decimal(key, item) for item in node.value)
             if low > high:
-                raise self.error(key, f"range is upside down: {low} to {high}")
+                raise self.error(key, f"range is upside down: {low} to {high}; write [low, high]")
             return low, high
         value = self.number(key)
         return value, value
@@ -145,19 +150,23 @@ class Section:
         node = self._items.get(key)
         if node is None or _is_null(node):
             if required:
-                raise self.error(key, "is missing")
+                raise self.error(key, "is missing; add it")
             return None
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(key, "must be a single value")
         return node
 
     def _decimal(self, key: str, node: yaml.Node) -> Decimal:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self.error(key, "must be a number, got a list or a mapping", node)
         try:
             value = Decimal(str(node.value).replace("_", ""))
         except InvalidOperation as error:
             raise self.error(key, f"must be a number, got {node.value!r}", node) from error
         if not value.is_finite():
             raise self.error(key, f"must be a finite number, got {node.value!r}", node)
+        if abs(value.adjusted()) > SANE_EXPONENT or len(value.as_tuple().digits) > SANE_EXPONENT:
+            raise self.error(key, "must have fewer digits: it is no price, size or share", node)
         return value
 
 
@@ -169,8 +178,10 @@ def read_document(file: Path) -> Section:
     """Read a YAML file whose top is a mapping. Raises DocumentError."""
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DocumentError(f"{file}: cannot be read: {error}") from error
+    except OSError as error:
+        raise DocumentError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{file}: is not UTF-8 text; save it as UTF-8: {error}") from error
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -178,6 +189,8 @@ def read_document(file: Path) -> Section:
         raise DocumentError(f"{file}, line {line}: not YAML: {error.problem}") from error
     except yaml.YAMLError as error:
         raise DocumentError(f"{file}: not YAML: {error}") from error
+    except RecursionError as error:
+        raise DocumentError(f"{file}: is nested too deep; a few levels are all it needs") from error
     if not isinstance(node, yaml.MappingNode):
         raise DocumentError(f"{file}, line 1: must be a mapping of keys to values")
     return Section(str(file), "", node)

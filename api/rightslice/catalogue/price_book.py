@@ -152,15 +152,15 @@ def _terms(row: Section, inherited: Mapping[str, Decimal]) -> dict[str, Decimal]
     return discounts
 
 
-def _price(row: Section, key: str, currency: str) -> Money | None:
-    """Read a monthly price; null is unknown."""
+def _price(row: Section, key: str, currency: str, card_count: int = 1) -> Money | None:
+    """Read a monthly price of `card_count` cards together; null is unknown."""
     is_estimate = row.one_of("evidence", EVIDENCE, "listed") == "estimate"
     if not row.has(key):
         return None
     low, high = row.numbers(key)
-    least, most = SANE_PRICE_PER_MONTH
     if low <= 0:
         raise row.error(key, f"must be above 0, got {low}; write null where it is unknown")
+    least, most = SANE_PRICE_PER_MONTH[0] * card_count, SANE_PRICE_PER_MONTH[1]
     if low < least or high > most:
         raise row.error(
             key,
@@ -174,7 +174,9 @@ def _facts_of(row: Section, key: str) -> CardFacts:
     name = row.text(key)
     card = find_card(name)
     if card is None:
-        raise row.error(key, f"is {name!r}, which is no card in the hardware facts")
+        raise row.error(
+            key, f"is {name!r}, which is no card in the hardware facts; write it as NVML prints it"
+        )
     return card
 
 
@@ -183,9 +185,14 @@ def _slice(row: Section, currency: str, terms: Mapping[str, Decimal]) -> SliceOf
     mechanism = Mechanism(row.one_of("mechanism", tuple(Mechanism), Mechanism.VGPU))
     vgpu_type = None
     if row.has("vgpu_type"):
-        vgpu_type = find_vgpu_type(row.text("vgpu_type"))
+        type_name = row.text("vgpu_type")
+        vgpu_type = find_vgpu_type(type_name)
         if vgpu_type is None:
-            raise row.error("vgpu_type", "is no vGPU type in the hardware facts")
+            raise row.error(
+                "vgpu_type",
+                f"is {type_name!r}, which is no vGPU type in the hardware facts; write it without "
+                "the vendor's prefix, such as A100D-4C",
+            )
     memory_gib = row.number("memory_gib") if row.has("memory_gib") else None
     if memory_gib is not None and memory_gib <= 0:
         raise row.error("memory_gib", f"must be above 0, got {memory_gib}")
@@ -215,7 +222,7 @@ def _card(row: Section, currency: str, channel: str, terms: Mapping[str, Decimal
 
 def _server(row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]) -> CardOffer:
     card_count = row.count("card_count")
-    price = _price(row, "price_per_month", currency)
+    price = _price(row, "price_per_month", currency, card_count)
     share = price.times(Fraction(1, card_count)) if price else None
     offer = _card_offer(row, channel, terms, share, card_count)
     row.finish()
@@ -224,10 +231,16 @@ def _server(row: Section, currency: str, channel: str, terms: Mapping[str, Decim
 
 def _owned(row: Section, currency: str, channel: str, terms: Mapping[str, Decimal]) -> CardOffer:
     card_count = row.count("card_count")
+    is_estimate = row.one_of("evidence", EVIDENCE, "listed") == "estimate"
+    bought, running = row.numbers("price"), row.numbers("running_cost_per_month")
+    if bought[0] <= 0:
+        raise row.error("price", f"must be above 0, got {bought[0]}; give what was paid")
+    if running[0] < 0:
+        raise row.error("running_cost_per_month", f"must not be below 0, got {running[0]}")
     price = owned_per_month(
-        Money(*row.numbers("price"), currency, row.text("evidence", "listed") == "estimate"),
+        Money(*bought, currency, is_estimate),
         row.count("depreciation_months"),
-        Money(*row.numbers("running_cost_per_month"), currency),
+        Money(*running, currency),
     )
     # What is bought has no rental terms: the month is what it costs at any of them.
     no_discount = dict.fromkeys(terms, Decimal(0))

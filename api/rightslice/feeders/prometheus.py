@@ -83,11 +83,9 @@ def pull(
     feeder = f"prometheus {source} {client.url}"
     known = ledger.feeder_state(feeder)
     start_hour = _hour(start)
-    if known is not None and _hour(known.complete_until) > start_hour:
-        covers = known.state.get("from_hour", start_hour) <= start_hour
-        start_hour = _hour(known.complete_until) if covers else start_hour
     run = _Pull(client, ledger, feeder, source)
-    if known is not None:
+    if known is not None and known.state["from_hour"] <= start_hour <= _hour(known.complete_until):
+        start_hour = _hour(known.complete_until)
         run.restore(known.state)
     return run.days(start_hour, _hour(end), progress)
 
@@ -111,10 +109,9 @@ class _Pull:
         self._from_hour: int | None = None
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._from_hour = state.get("from_hour")
+        self._from_hour = state["from_hour"]
         for table, key in ((self._ours.table, "ours"), (self._dcgm.table, "dcgm")):
-            if key in state:
-                table.restore(state[key])
+            table.restore(state[key])
 
     def days(self, start_hour: int, end_hour: int, progress: Progress) -> PullResult:
         result = PullResult()

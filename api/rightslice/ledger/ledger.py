@@ -27,6 +27,12 @@ from rightslice.ledger.rows import (
 from rightslice.ledger.schema import MIGRATIONS, SCHEMA_VERSION
 from rightslice.profile.usage import CardUsage
 
+# Else a file of another database makes DuckDB fetch the extension that could read it.
+OFFLINE: dict[str, Any] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+
 log = logging.getLogger(__name__)
 
 
@@ -80,7 +86,7 @@ class Ledger:
     def open(cls, file: Path | None = None) -> "Ledger":
         """Open or create a ledger file, or one in memory without `file`."""
         try:
-            connection = duckdb.connect(str(file) if file else ":memory:")
+            connection = duckdb.connect(str(file) if file else ":memory:", config=OFFLINE)
         except duckdb.Error as error:
             raise _open_error(file, error) from error
         ledger = cls(connection, file)
@@ -154,14 +160,11 @@ class Ledger:
             if batch.workloads:
                 _replace_workload_hours(run, batch.workloads)
             for attributes in batch.attributes:
+                moment = {"uuid": attributes.uuid, "since": _naive(attributes.since)}
+                run(queries.DELETE_CARD_ATTRIBUTE, moment)
                 run(
                     queries.ADD_CARD_ATTRIBUTE,
-                    {
-                        "uuid": attributes.uuid,
-                        "since": _naive(attributes.since),
-                        "node": attributes.node,
-                        "name": attributes.name,
-                    },
+                    moment | {"node": attributes.node, "name": attributes.name},
                 )
             if feeder is not None and state is not None:
                 run("DELETE FROM feeder_state WHERE feeder = ?", [feeder])
@@ -190,9 +193,10 @@ class Ledger:
     def card_usage(self, start: datetime, end: datetime) -> list[CardUsage]:
         """Sum each card's hours in [start, end), cards ordered by node and UUID."""
         window = [_naive(start), _naive(end)]
-        holders = queries.holders_by_card(self._read("read workloads", queries.HOLDERS, window))
-        shared = dict(self._read("read workloads", queries.SHARED_HOURS, window))
-        rows = self._read("read hours", queries.card_usage_sql(), window)
+        with self._mutex:  # the three must tell of the same hours
+            holders = queries.holders_by_card(self._read("read workloads", queries.HOLDERS, window))
+            shared = dict(self._read("read workloads", queries.SHARED_HOURS, window))
+            rows = self._read("read hours", queries.card_usage_sql(), window)
         return [queries.card_usage(row, holders, shared) for row in rows]
 
     def _read(
@@ -211,7 +215,7 @@ def _first_line(error: duckdb.Error) -> str:
 
 def _open_error(file: Path | None, error: duckdb.Error) -> LedgerError:
     text = _first_line(error)
-    if file is not None and "lock" in text.lower():
+    if file is not None and "Could not set lock on file" in text:
         holder = read_lock(file)
         who = f"process {holder.process_id}" if holder else "another process"
         remedy = (

@@ -36,9 +36,18 @@ def read_lock(ledger: Path) -> Holder | None:
     try:
         told = json.loads(_lock_file(ledger).read_text(encoding="utf-8"))
         holder = Holder(int(told["process_id"]), str(told["api_url"]))
-        os.kill(holder.process_id, 0)
-    except PermissionError:
-        return holder  # alive, and somebody else's
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return holder
+    return holder if _is_alive(holder.process_id) else None
+
+
+def _is_alive(process_id: int) -> bool:
+    if process_id <= 0:
+        return False  # to the system these are groups of processes
+    try:
+        os.kill(process_id, 0)
+    except PermissionError:
+        return True  # somebody else's
+    except (OSError, OverflowError):
+        return False
+    return True

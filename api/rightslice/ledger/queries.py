@@ -51,6 +51,12 @@ ADD_CARDS = """
     SELECT told.uuid FROM (SELECT unnest($1::VARCHAR[]) AS uuid) AS told
     WHERE told.uuid NOT IN (SELECT uuid FROM card)
 """
+# What was told of the same moment before is replaced.
+DELETE_CARD_ATTRIBUTE = """
+    DELETE FROM card_attribute USING card
+    WHERE card.uuid = $uuid AND card_attribute.card_id = card.card_id
+      AND card_attribute.since = $since
+"""
 # A new dated row only when something changed.
 ADD_CARD_ATTRIBUTE = """
     INSERT INTO card_attribute
@@ -64,12 +70,17 @@ ADD_CARD_ATTRIBUTE = """
     )
 """
 STAGE_CARD_HOURS = f"CREATE TEMP TABLE staged_card_hour AS SELECT {_unnest(CARD_HOUR_COLUMNS)}"
-_PRECEDENCE = "CASE source WHEN 'rightslice' THEN 2 WHEN 'dcgm' THEN 1 ELSE 0 END"
+
+
+def _precedence(source: str) -> str:
+    return f"CASE {source} WHEN 'rightslice' THEN 2 WHEN 'dcgm' THEN 1 ELSE 0 END"
+
+
 DELETE_REPLACED_CARD_HOURS = f"""
     DELETE FROM card_hour USING staged_card_hour AS staged, card
     WHERE card.uuid = staged.uuid AND card_hour.card_id = card.card_id
       AND card_hour.hour = staged.hour
-      AND {_PRECEDENCE.replace("source", "card_hour.source")} <= staged.precedence
+      AND {_precedence("card_hour.source")} <= staged.precedence
 """
 INSERT_STAGED_CARD_HOURS = f"""
     INSERT INTO card_hour (card_id, {_STORED})
@@ -78,6 +89,7 @@ INSERT_STAGED_CARD_HOURS = f"""
         SELECT 1 FROM card_hour AS kept
         WHERE kept.card_id = card.card_id AND kept.hour = staged_card_hour.hour
     )
+    QUALIFY row_number() OVER (PARTITION BY card_id, hour ORDER BY precedence DESC) = 1
 """
 
 _WORKLOAD_COLUMNS = (
@@ -112,12 +124,19 @@ DELETE_WORKLOADS_OF_STAGED_HOURS = (
     _DELETE_WORKLOAD_HOURS.format(staged="staged_card_hour")
     + " AND workload_hour.source = staged.source"
 )
-DELETE_REPLACED_WORKLOAD_HOURS = _DELETE_WORKLOAD_HOURS.format(staged="staged_workload_hour")
+DELETE_REPLACED_WORKLOAD_HOURS = (
+    _DELETE_WORKLOAD_HOURS.format(staged="staged_workload_hour")
+    + f" AND {_precedence('workload_hour.source')} <= {_precedence('staged.source')}"
+)
 INSERT_STAGED_WORKLOAD_HOURS = """
     INSERT INTO workload_hour
     SELECT workload_id, card_id, hour, source, allocated_seconds
     FROM staged_workload_hour
     JOIN card USING (uuid) JOIN workload USING (kind, namespace, pod, container)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM workload_hour AS kept
+        WHERE kept.card_id = card.card_id AND kept.hour = staged_workload_hour.hour
+    )
 """
 
 SPAN = """
@@ -141,7 +160,7 @@ SHARED_HOURS = """
     SELECT card_id, count(*) FROM (
         SELECT card_id, hour FROM workload_hour JOIN workload USING (workload_id)
         WHERE hour >= $1 AND hour < $2
-        GROUP BY ALL HAVING count(DISTINCT namespace || '/' || pod) > 1
+        GROUP BY ALL HAVING count(DISTINCT (namespace, pod)) > 1
     ) GROUP BY card_id
 """
 

@@ -82,6 +82,12 @@ def milliseconds(seconds: float) -> int:
     return round(seconds * MILLISECONDS_PER_SECOND)
 
 
+def _within(seconds: float, most_milliseconds: int) -> int:
+    """Give whole milliseconds, none below 0 and none above what there is to share out."""
+    most_seconds = most_milliseconds / MILLISECONDS_PER_SECOND
+    return milliseconds(min(max(seconds, 0.0), most_seconds))
+
+
 def split_hour(row: CardHour) -> HourSplit:
     """Put every millisecond of a card's hour into one place.
 
@@ -89,15 +95,12 @@ def split_hour(row: CardHour) -> HourSplit:
     busy was not observed. Busy: no more than held. Idle: the rest of held. Works in whole
     milliseconds, by subtraction, so that the parts sum to the hour exactly.
     """
-    owned = milliseconds(row.owned_seconds)
-    watched = min(milliseconds(row.allocation_observed_seconds), owned)
-    allocated = min(milliseconds(row.allocated_seconds), watched)
-    seen_ratio = (
-        min(row.busy_observed_seconds / row.allocation_observed_seconds, 1) if watched else 0
-    )
-    measured = min(round(allocated * seen_ratio), allocated)
-    requested_busy = max(row.busy_seconds - row.unrequested_busy_seconds, 0.0)
-    busy = min(milliseconds(requested_busy), measured)
+    owned = _within(row.owned_seconds, milliseconds(SECONDS_PER_HOUR))
+    watched = _within(row.allocation_observed_seconds, owned)
+    allocated = _within(row.allocated_seconds, watched)
+    seen_ratio = row.busy_observed_seconds / row.allocation_observed_seconds if watched else 0.0
+    measured = round(allocated * min(max(seen_ratio, 0.0), 1.0))
+    busy = _within(row.busy_seconds - row.unrequested_busy_seconds, measured)
     return HourSplit(
         owned=owned,
         unknown=owned - watched,

@@ -76,8 +76,10 @@ def _row(answer: Document) -> dict[str, object]:
     if headline is not None:
         row |= {"advice": headline["name"], "advice_kind": headline["kind"]}
         row["cash"] = headline["cash"]
-        if headline["price_per_month"] is not None:
-            row |= _ends("advice_price_per_month", headline["price_per_month"])
+        to_price = headline["price_per_month"]
+        if to_price is not None:
+            row |= _ends("advice_price_per_month", to_price)
+            row["is_estimate"] = to_price["is_estimate"] or row.get("is_estimate", False)
         saving = saving_at(headline, "month")
         if saving is not None:
             row |= _ends("saving_per_month", saving["per_month"])

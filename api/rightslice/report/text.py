@@ -115,7 +115,8 @@ def near_miss_texts(answer: Document) -> list[str]:
         for candidate in answer["candidates"]
         if candidate["kind"] == "rent_slice"
         and not candidate["fits"]
-        and (candidate["memory_spare_bytes"] or -1) >= 0
+        and candidate["memory_spare_bytes"] is not None
+        and candidate["memory_spare_bytes"] >= 0
     ][:1]
 
 

@@ -6,6 +6,7 @@ workload fits a tier is decided by rank, exactly, without interpolation.
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 
 # Ratio of a whole card, 0 to 1.
 # fmt: off
@@ -54,14 +55,12 @@ def quantile(bins: Sequence[float], rank: float) -> tuple[float, float, float]:
 
     The two edges say how far the value may be off. Decisions use `share_at_or_below` instead.
     """
-    total = total_weight(bins)
-    if total <= 0:
+    # Added up in order, so that rank 1 is reached: from Python 3.12 on sum() rounds differently.
+    reached = list(accumulate(bins, initial=0.0))
+    if reached[-1] <= 0:
         raise ValueError("an empty histogram has no quantiles")
-    wanted, seen = rank * total, 0.0
-    for index, weight in enumerate(bins):
-        if weight > 0 and seen + weight >= wanted:
-            lower = RATIO_EDGES[index - 1] if index else 0.0
-            upper = RATIO_EDGES[index] if index < len(RATIO_EDGES) else RATIO_EDGES[-1]
-            return lower + (upper - lower) * max(wanted - seen, 0.0) / weight, lower, upper
-        seen += weight
-    return RATIO_EDGES[-1], RATIO_EDGES[-1], RATIO_EDGES[-1]
+    wanted = rank * reached[-1]
+    index = next(i for i, weight in enumerate(bins) if weight > 0 and reached[i + 1] >= wanted)
+    lower = RATIO_EDGES[index - 1] if index else 0.0
+    upper = RATIO_EDGES[min(index, len(RATIO_EDGES) - 1)]
+    return lower + (upper - lower) * max(wanted - reached[index], 0.0) / bins[index], lower, upper

@@ -41,7 +41,8 @@ class PeakState:
     samples: deque[tuple[float, float]] = field(default_factory=deque)
 
     def add(self, now_seconds: float, value: float) -> None:
-        while self.samples and self.samples[-1][1] <= value:
+        # After the clock was set back, a sample from its future would stay for that long.
+        while self.samples and (self.samples[-1][1] <= value or self.samples[-1][0] > now_seconds):
             self.samples.pop()
         self.samples.append((now_seconds, value))
 

@@ -15,7 +15,8 @@ class RepeatFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()
-        if record.created - self._written.get(line, float("-inf")) < REPEAT_SECONDS:
+        since_seconds = record.created - self._written.get(line, float("-inf"))
+        if 0 <= since_seconds < REPEAT_SECONDS:  # below 0 the clock was set back
             return False
         if len(self._written) >= REMEMBERED_LINES:
             self._written.clear()

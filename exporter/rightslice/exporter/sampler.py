@@ -159,7 +159,7 @@ class Sampler:
         self._retry_seconds = RETRY_SECONDS_FIRST
         samples = [
             Sample(metrics.COLLECTOR_SUCCESS, 1, ("nvml",)),
-            Sample(metrics.GPUS_VISIBLE, len(self._host.gpus)),
+            Sample(metrics.GPUS_VISIBLE, self._host.nvml.listed_count),
         ]
         samples += [
             Sample(metrics.REJECTED_SAMPLES_TOTAL, 1, ("nvml", "duplicate_or_placeholder_uuid"))

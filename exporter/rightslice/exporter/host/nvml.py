@@ -199,11 +199,13 @@ class NvmlSession:
     """The one owner of the library: opened once, closed once.
 
     `cards` keeps a card's object, and with it what the card is known to lack, over refreshes.
+    `listed_count` counts those as well that cannot be opened or told apart.
     """
 
     def __init__(self) -> None:
         self.cards: tuple[NvmlCard, ...] = ()
         self.duplicate_uuids: tuple[str, ...] = ()
+        self.listed_count = 0
         self.driver_version = ""
         self._open = False
 
@@ -246,12 +248,14 @@ class NvmlSession:
             if card.id in found or PLACEHOLDER_UUID.fullmatch(card.id):
                 duplicates.append(card.id)
             elif card.id in known and known[card.id].identity == card.identity:
-                known[card.id].handle = card.handle
                 found[card.id] = known[card.id]
+                found[card.id].handle = card.handle
+                found[card.id].memory_kind = card.memory_kind or found[card.id].memory_kind
             else:
                 found[card.id] = card
         self.cards = tuple(found.values())
         self.duplicate_uuids = tuple(duplicates)
+        self.listed_count = count
 
     def _card_at(self, index: int) -> NvmlCard | None:
         """Open one card; None for one that cannot be opened, so that it never hides the others."""

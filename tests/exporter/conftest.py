@@ -1,0 +1,25 @@
+"""A simulated node for the tests of the exporter."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.simulate.library import installed
+from rightslice.exporter.simulate.scenario import SimulatedCard
+from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
+
+
+@pytest.fixture
+def simulate() -> Iterator[Simulate]:
+    """Start a simulated node with the given cards; it ends with the test."""
+    with ExitStack() as stack:
+
+        def start(*cards: SimulatedCard) -> SimulatedNode:
+            clock = ManualClock(START_SECONDS)
+            scenario = simulated_scenario(*cards)
+            library = stack.enter_context(installed(scenario, clock.now_seconds))
+            return SimulatedNode(clock, library, Host("node-a"))
+
+        yield start

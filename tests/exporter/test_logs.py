@@ -1,0 +1,58 @@
+"""A failure that repeats every second is told once a minute."""
+
+import logging
+
+import pytest
+from rightslice.exporter.logs import REMEMBERED_LINES, RepeatFilter
+
+NOON_SECONDS = 1_700_000_000.0
+
+
+def line(text: str, at_seconds: float = NOON_SECONDS) -> logging.LogRecord:
+    """Give a log line as written at that time."""
+    record = logging.LogRecord("test", logging.WARNING, "test.py", 1, "%s", (text,), None)
+    record.created = at_seconds
+    return record
+
+
+def test_a_new_line_is_written() -> None:
+    assert RepeatFilter().filter(line("card lost"))
+
+
+@pytest.mark.parametrize(
+    ("after_seconds", "is_written"),
+    [
+        pytest.param(1, False, id="a second later"),
+        pytest.param(59.9, False, id="within the minute"),
+        pytest.param(60, True, id="a minute later"),
+        pytest.param(-3600, True, id="clock set back an hour"),
+    ],
+)
+def test_a_line_is_repeated_once_a_minute(after_seconds: float, is_written: bool) -> None:
+    repeats = RepeatFilter()
+    repeats.filter(line("card lost"))
+
+    assert repeats.filter(line("card lost", NOON_SECONDS + after_seconds)) is is_written
+
+
+def test_lines_that_differ_do_not_silence_each_other() -> None:
+    repeats = RepeatFilter()
+    repeats.filter(line("card 1 lost"))
+
+    assert repeats.filter(line("card 2 lost"))
+
+
+def test_a_repeated_line_does_not_put_off_its_next_writing() -> None:
+    repeats = RepeatFilter()
+    written = [repeats.filter(line("card lost", NOON_SECONDS + step)) for step in (0, 30, 61, 90)]
+
+    assert written == [True, False, True, False]
+
+
+def test_ever_new_lines_do_not_fill_the_memory() -> None:
+    repeats = RepeatFilter()
+
+    for number in range(3 * REMEMBERED_LINES):
+        repeats.filter(line(f"card {number} lost"))
+
+    assert len(repeats._written) <= REMEMBERED_LINES

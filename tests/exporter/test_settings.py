@@ -1,0 +1,173 @@
+"""Flags over environment over defaults, and a sentence for each bad value."""
+
+import argparse
+import socket
+
+import pytest
+from rightslice.exporter.collectors import ENABLED
+from rightslice.exporter.settings import (
+    duration_seconds,
+    interval_seconds,
+    listen_address,
+    parser,
+    read_settings,
+)
+
+
+def test_without_flags_the_whole_machine_is_sampled_every_second() -> None:
+    settings = read_settings([], {})
+
+    assert settings.listen_host == ""
+    assert settings.listen_port == 19400
+    assert settings.interval_seconds == 1.0
+    assert settings.collectors == ENABLED
+    assert settings.scenario is None
+    assert settings.log_level == "info"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "node"),
+    [
+        pytest.param([], {}, socket.gethostname(), id="host name"),
+        pytest.param([], {"NODE_NAME": "n1"}, "n1", id="as Kubernetes tells it"),
+        pytest.param(
+            [], {"NODE_NAME": "n1", "RIGHTSLICE_NODE_NAME": "n2"}, "n2", id="our own variable"
+        ),
+        pytest.param(["--node.name=n3"], {"RIGHTSLICE_NODE_NAME": "n2"}, "n3", id="flag"),
+        pytest.param(["--node.name="], {"NODE_NAME": "n1"}, "n1", id="empty flag says nothing"),
+    ],
+)
+def test_the_node_is_named_by_the_nearest_that_knows_it(
+    arguments: list[str], environment: dict[str, str], node: str
+) -> None:
+    assert read_settings(arguments, environment).node == node
+
+
+def test_every_value_can_come_from_the_environment() -> None:
+    settings = read_settings(
+        [],
+        {
+            "RIGHTSLICE_WEB_LISTEN_ADDRESS": "127.0.0.1:9000",
+            "RIGHTSLICE_SAMPLING_INTERVAL": "500ms",
+            "RIGHTSLICE_SIMULATE": "fleet",
+            "RIGHTSLICE_LOG_LEVEL": "debug",
+            "RIGHTSLICE_COLLECTOR_GPU_MEMORY": "false",
+            "RIGHTSLICE_SOMETHING_ELSE": "of no concern",
+        },
+    )
+
+    assert (settings.listen_host, settings.listen_port) == ("127.0.0.1", 9000)
+    assert settings.interval_seconds == 0.5
+    assert settings.scenario == "fleet"
+    assert settings.log_level == "debug"
+    assert settings.collectors == ("gpu_info", "gpu_use")
+
+
+@pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off"])
+def test_a_collector_is_switched_off_by_any_usual_word(word: str) -> None:
+    settings = read_settings([], {"RIGHTSLICE_COLLECTOR_GPU_USE": word})
+
+    assert "gpu_use" not in settings.collectors
+
+
+def test_a_flag_wins_over_the_environment() -> None:
+    settings = read_settings(
+        ["--collector.gpu-use", "--sampling.interval=2s"],
+        {"RIGHTSLICE_COLLECTOR_GPU_USE": "false", "RIGHTSLICE_SAMPLING_INTERVAL": "5s"},
+    )
+
+    assert "gpu_use" in settings.collectors
+    assert settings.interval_seconds == 2.0
+
+
+def test_a_collector_is_switched_off_by_its_flag() -> None:
+    assert read_settings(["--no-collector.gpu-info"], {}).collectors == ("gpu_memory", "gpu_use")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        pytest.param("1s", 1.0, id="second"),
+        pytest.param("500ms", 0.5, id="milliseconds"),
+        pytest.param("2m", 120.0, id="minutes"),
+        pytest.param("1.5s", 1.5, id="fraction"),
+    ],
+)
+def test_a_duration_is_a_number_with_its_unit(text: str, seconds: float) -> None:
+    assert duration_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "1", "s", "1h", "-1s", "1 s", "1s2", "nan"])
+def test_a_duration_without_a_clear_unit_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="number with its unit"):
+        duration_seconds(text)
+
+
+def test_sampling_faster_than_the_driver_answers_is_refused() -> None:
+    assert interval_seconds("200ms") == 0.2
+    with pytest.raises(argparse.ArgumentTypeError, match=r"at least 0\.2 s"):
+        interval_seconds("199ms")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        pytest.param(":19400", ("", 19400), id="every interface"),
+        pytest.param("127.0.0.1:0", ("127.0.0.1", 0), id="any free port"),
+        pytest.param("node-a:80", ("node-a", 80), id="host name"),
+        pytest.param("[::1]:65535", ("::1", 65535), id="IPv6"),
+    ],
+)
+def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> None:
+    assert listen_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "19400", "localhost", "localhost:", ":http", ":65536", ":-1"])
+def test_an_address_without_a_possible_port_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="want HOST:PORT"):
+        listen_address(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(["--no.such.flag"], "--no.such.flag", id="unknown flag"),
+        pytest.param(["--web.listen=:1"], "--web.listen", id="shortened flag"),
+        pytest.param(["--log.level=loud"], "loud", id="unknown level"),
+        pytest.param(["--sampling.interval=1"], "unit", id="interval without unit"),
+        pytest.param(["--collector.gpu-power"], "gpu-power", id="unknown collector"),
+    ],
+)
+def test_a_wrong_flag_ends_with_2_and_names_what_is_wrong(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        read_settings(arguments, {})
+
+    assert ending.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_wrong_variable_ends_with_2_and_names_its_flag(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        read_settings([], {"RIGHTSLICE_SAMPLING_INTERVAL": "fast"})
+
+    assert ending.value.code == 2
+    assert "--sampling.interval" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--web.listen-address",
+        "--node.name",
+        "--sampling.interval",
+        "--simulate",
+        "--log.level",
+        *(f"--no-collector.{name.replace('_', '-')}" for name in ENABLED),
+    ],
+)
+def test_the_help_names_every_flag(flag: str) -> None:
+    assert flag in parser().format_help()

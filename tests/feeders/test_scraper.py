@@ -1,0 +1,122 @@
+"""The embedded scraper, on a ledger in memory and in a file."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rightslice.feeders.prometheus_answer import SourceError
+from rightslice.feeders.scraper import Scraper, run
+from rightslice.ledger.ledger import Ledger
+
+START = datetime(2026, 3, 2, 10, tzinfo=UTC)
+START_SECONDS = START.timestamp()
+
+
+def dcgm_page(used_mib: float = 500, uuid: str = "GPU-1") -> str:
+    labels = f'UUID="{uuid}",Hostname="n",modelName="NVIDIA A30",pod="p",namespace="a",container="c"'
+    return (
+        f"DCGM_FI_DEV_FB_USED{{{labels}}} {used_mib}\n"
+        f"DCGM_FI_DEV_FB_FREE{{{labels}}} {1000 - used_mib}\n"
+        f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 50\n"
+    )
+
+
+def ingest_hours(scraper: Scraper, start_seconds: float, hours: float) -> float:
+    """Scrape every minute, writing as the loop does; gives the time of the last scrape."""
+    now = start_seconds
+    for _ in range(int(hours * 60)):
+        now += 60
+        scraper.ingest("http://n:9400/metrics", dcgm_page(), now)
+        scraper.flush(now)
+    return now
+
+
+def usage(ledger: Ledger) -> tuple[float, float, float]:
+    (card,) = ledger.card_usage(START - timedelta(days=1), START + timedelta(days=2))
+    return (
+        float(card.owned_seconds),
+        float(card.observed_seconds),
+        float(card.busy_seconds),
+    )
+
+
+def test_scraped_minutes_become_hours_in_the_ledger() -> None:
+    ledger = Ledger.open()
+    ingest_hours(Scraper(ledger, 60.0), START_SECONDS, 3)
+
+    owned, observed, busy = usage(ledger)
+
+    assert owned == 3 * 3600 - 60
+    assert observed == 3 * 3600 - 60
+    assert busy == observed / 2
+
+
+def test_writing_again_and_again_changes_nothing() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    now = ingest_hours(scraper, START_SECONDS, 2)
+    before = usage(ledger)
+
+    scraper.flush(now)
+    scraper.flush(now)
+
+    assert usage(ledger) == before
+
+
+def test_after_a_restart_the_open_hour_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.duckdb"
+    ledger = Ledger.open(file)
+    now = ingest_hours(Scraper(ledger, 60.0), START_SECONDS, 1.5)
+    ledger.close()
+
+    again = Ledger.open(file)
+    ingest_hours(Scraper(again, 60.0), now, 1.5)
+
+    assert usage(again) == (3 * 3600 - 60, 3 * 3600 - 60, (3 * 3600 - 60) / 2)
+    again.close()
+
+
+def test_time_without_scrapes_is_unknown_not_idle() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    now = ingest_hours(scraper, START_SECONDS, 1)
+    ingest_hours(scraper, now + 2 * 3600, 1)
+
+    (card,) = ledger.card_usage(START - timedelta(days=1), START + timedelta(days=1))
+
+    assert float(card.owned_seconds) == 4 * 3600 - 60
+    assert float(card.unknown_seconds) == pytest.approx(2 * 3600 - 60)
+    assert float(card.idle_seconds + card.busy_seconds) == pytest.approx(2 * 3600)
+
+
+def test_a_broken_target_leaves_the_others_alone() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 15.0)
+    stop = threading.Event()
+    clock = iter(START_SECONDS + step for step in range(0, 100_000, 5))
+    pages = iter([dcgm_page(), dcgm_page(), dcgm_page()])
+
+    def fetch(target: str) -> str:
+        if target == "broken":
+            raise SourceError("target broken cannot be scraped: refused")
+        page = next(pages, None)
+        if page is None:
+            stop.set()
+            return ""
+        return page
+
+    run(scraper, ["broken", "good"], fetch, lambda: next(clock), 0.1, stop)
+
+    assert scraper.targets["broken"].last_error.startswith("target broken")
+    assert scraper.targets["good"].last_success_seconds is not None
+    assert usage(ledger)[1] > 0
+
+
+def test_broken_lines_are_counted_per_target() -> None:
+    scraper = Scraper(Ledger.open(), 60.0)
+
+    scraper.ingest("t", dcgm_page() + "DCGM_FI_DEV_FB_USED{...} 5\n", START_SECONDS)
+
+    assert scraper.targets["t"].parser.broken_line_count == 1

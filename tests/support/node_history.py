@@ -1,0 +1,65 @@
+"""A simulated node's pages over hours, as an embedded scraper and as a Prometheus would get them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rightslice.exporter.collectors import ENABLED, load
+from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.sampler import Identity, Sampler
+from rightslice.exporter.simulate.library import installed
+from rightslice.exporter.simulate.scenario import load_scenario
+
+SAMPLING_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One scrape."""
+
+    now_seconds: float
+    text: str
+
+
+def pages(
+    scenario: str, start_seconds: float, hours: float, restart_after_hours: float | None = None
+) -> Iterator[Page]:
+    """Scrape a simulated node each minute; the exporter may be restarted once on the way."""
+    clock = ManualClock(start_seconds)
+    end_seconds = start_seconds + hours * 3600
+    restart_seconds = (
+        end_seconds + 1 if restart_after_hours is None else start_seconds + restart_after_hours * 3600
+    )
+    with installed(load_scenario(scenario), clock.now_seconds):
+        while clock.now_seconds() < end_seconds:
+            sampler = Sampler(
+                Host("node-1"),
+                {name: load(name) for name in ENABLED},
+                clock.clock(),
+                Identity("test", ""),
+                SAMPLING_SECONDS,
+            )
+            until_seconds = restart_seconds if clock.now_seconds() < restart_seconds else end_seconds
+            while clock.now_seconds() < min(until_seconds, end_seconds):
+                sampler.sample()
+                if clock.now_seconds() % 60 < SAMPLING_SECONDS:
+                    yield Page(clock.now_seconds(), sampler.page()[0].decode())
+                clock.advance(SAMPLING_SECONDS)
+            sampler.close()
+
+
+def openmetrics(found: list[Page], instance: str = "node-1:19400") -> Iterator[str]:
+    """Write pages as a Prometheus would have stored them, grouped by series."""
+    series: dict[str, list[str]] = {}
+    for page in found:
+        for line in page.text.splitlines():
+            if line.startswith("#"):
+                continue
+            head, _, value = line.rpartition(" ")
+            name, brace, rest = head.partition("{")
+            labels = f'job="rightslice",instance="{instance}"' + (f",{rest[:-1]}" if brace else "")
+            stored = series.setdefault(f"{name}{{{labels}}}", [])
+            stored.append(f"{value} {page.now_seconds:.3f}")
+    for head, values in sorted(series.items()):
+        for value in values:
+            yield f"{head} {value}"

@@ -1,0 +1,129 @@
+"""Simulated cards and drivers under the real binding, for the tests of the node side."""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+from rightslice.exporter.collectors import ENABLED, load
+from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.nvml import NvmlCard
+from rightslice.exporter.sampler import Identity, Sampler
+from rightslice.exporter.simulate.library import SimulatedLibrary
+from rightslice.exporter.simulate.load import Level
+from rightslice.exporter.simulate.scenario import Scenario, SimulatedCard
+
+BYTES_PER_MIB = 1024**2
+# The start of a wall-clock minute, and no multiple of a day.
+START_SECONDS = 1_700_000_040.0
+IDENTITY = Identity("0.0.0", "test")
+
+
+def constant(value: float) -> Level:
+    return Level(value, value)
+
+
+def simulated_card(number: int = 1, **changes: Any) -> SimulatedCard:
+    """Give a half used A100 with the UUID GPU-000<number>, except for what is said otherwise."""
+    usual = SimulatedCard(
+        uuid=f"GPU-{number:04d}",
+        name="NVIDIA A100-SXM4-40GB",
+        memory_total_bytes=40960 * BYTES_PER_MIB,
+        memory_reserved_bytes=434 * BYTES_PER_MIB,
+        memory_used_bytes=constant(20480 * BYTES_PER_MIB),
+        busy_ratio=constant(0.5),
+        sm_active_ratio=constant(0.25),
+        process_count=1,
+    )
+    return replace(usual, **changes)
+
+
+def simulated_scenario(*cards: SimulatedCard) -> Scenario:
+    return Scenario("test", "Cards of a test.", "580.95.05", cards)
+
+
+@dataclass(frozen=True)
+class SimulatedNode:
+    """One node under test: its clock, its driver, and the host that collectors see."""
+
+    clock: ManualClock
+    library: SimulatedLibrary
+    host: Host
+
+    def open(self) -> tuple[NvmlCard, ...]:
+        self.host.nvml.open()
+        return self.host.gpus
+
+    def answer(self, name: str, function: Callable[..., int]) -> None:
+        """Let an NVML function answer differently from now on."""
+        setattr(self.library, name, function)
+        # The binding looks each function up once.
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+
+    def fail(self, name: str, code: int) -> None:
+        """Let an NVML function fail with `code` from now on."""
+        self.answer(name, lambda *_: code)
+
+    def lack(self, *names: str) -> None:
+        """Let the library be one of an old driver, without these functions."""
+        functions = {
+            name: getattr(self.library, name)
+            for name in dir(self.library)
+            if name.startswith("nvml") and name not in names
+        }
+        pynvml.nvmlLib = SimpleNamespace(**functions)
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+
+    def list_cards(self, *positions: int) -> None:
+        """Let the driver list these of the scenario's cards, in this order, from now on."""
+
+        usual = self.library.nvmlDeviceGetHandleByIndex_v2
+
+        def count(target: Any) -> int:
+            target._obj.value = len(positions)
+            return int(pynvml.NVML_SUCCESS)
+
+        def handle(index: Any, target: Any) -> int:
+            return usual(ctypes.c_uint(positions[index.value]), target)
+
+        self.answer("nvmlDeviceGetCount_v2", count)
+        self.answer("nvmlDeviceGetHandleByIndex_v2", handle)
+
+    def sampler(
+        self, collectors: tuple[str, ...] = ENABLED, interval_seconds: float = 1.0
+    ) -> Sampler:
+        return Sampler(
+            self.host,
+            {name: load(name) for name in collectors},
+            self.clock.clock(),
+            IDENTITY,
+            interval_seconds,
+        )
+
+    def sample_rounds(self, sampler: Sampler, count: int, step_seconds: float = 1.0) -> None:
+        """Make rounds of sampling, each after a step of the clock."""
+        for _ in range(count):
+            self.clock.advance(step_seconds)
+            sampler.sample()
+
+
+Simulate = Callable[..., SimulatedNode]
+
+
+def sample_ring(*rows: tuple[int, int]) -> Callable[..., int]:
+    """Make an nvmlDeviceGetSamples that hands back these rows whatever was asked.
+
+    A row is a time in microseconds and a percentage.
+    """
+
+    def answer(_: Any, kind: Any, since: Any, value_type: Any, count: Any, samples: Any) -> int:
+        count._obj.value = len(rows)
+        for slot, (stamp_us, percent) in enumerate(rows if samples is not None else ()):
+            samples[slot].timeStamp = stamp_us
+            samples[slot].sampleValue.uiVal = percent
+        return int(pynvml.NVML_SUCCESS)
+
+    return answer
