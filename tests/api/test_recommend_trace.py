@@ -46,13 +46,12 @@ def openmetrics(folder: Path) -> Iterator[str]:
     for pod, seconds, duty_percent in rows(folder / DUTY):
         stamp = f"{seconds + shift:.0f}"
         yield f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{labels(pod)}}} {duty_percent / 100:.6g} {stamp}"
-    for name, read in (
-        ("DCGM_FI_DEV_FB_USED", lambda used_mib: used_mib),
-        ("DCGM_FI_DEV_FB_FREE", lambda used_mib: CARD_MIB - used_mib),
-    ):
-        for pod, seconds, used_bytes in memory:
-            value = read(round(used_bytes / MIB))
-            yield f"{name}{{{labels(pod)}}} {value} {seconds + shift:.0f}"
+    for pod, seconds, used_bytes in memory:
+        used_mib = round(used_bytes / MIB)
+        yield f"DCGM_FI_DEV_FB_USED{{{labels(pod)}}} {used_mib} {seconds + shift:.0f}"
+    for pod, seconds, used_bytes in memory:
+        free_mib = CARD_MIB - round(used_bytes / MIB)
+        yield f"DCGM_FI_DEV_FB_FREE{{{labels(pod)}}} {free_mib} {seconds + shift:.0f}"
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rightslice.catalogue.elastic import (
     break_even_replicas,
     elastic_price_per_month,

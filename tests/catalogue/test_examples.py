@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+
 from rightslice.advice.candidate import per_year, savings_at_terms
 from rightslice.catalogue.elastic import (
     break_even_replicas,

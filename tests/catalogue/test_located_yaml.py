@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rightslice.catalogue.located_yaml import DocumentError, Section, read_document
 
 
@@ -17,6 +18,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def section(file: Path, text: str) -> Section:
     file.write_text(text, encoding="utf-8")
     return read_document(file)
+
+
+def complaint_about(file: Path) -> str:
+    """Read a document to its end; give the complaint, empty if there is none."""
+    try:
+        read_document(file).finish()
+    except DocumentError as refusal:
+        return str(refusal)
+    return ""
 
 
 def test_scalars_are_read_as_written(file: Path) -> None:
@@ -56,7 +66,9 @@ def test_a_text_that_looks_like_null_is_text_when_quoted(file: Path) -> None:
     ],
 )
 def test_a_number_may_be_a_range(file: Path, text: str, ends: tuple[int, int]) -> None:
-    assert section(file, text).numbers("key") == ends
+    low, high = ends
+
+    assert section(file, text).numbers("key") == (Decimal(low), Decimal(high))
 
 
 def test_nested_mappings_are_named_by_their_path(file: Path) -> None:
@@ -90,7 +102,7 @@ def test_nested_mappings_are_named_by_their_path(file: Path) -> None:
             id="huge exponent",
         ),
         pytest.param(
-            "key: 0.123456789012345678901",
+            "key: 0.12345678901234567890123456789",
             "number",
             "key must have fewer digits: it is no price, size or share",
             id="too many digits",
@@ -132,8 +144,7 @@ def test_nested_mappings_are_named_by_their_path(file: Path) -> None:
         pytest.param(
             "key: '(A100'",
             "pattern",
-            "key is not a regular expression: "
-            "missing ), unterminated subpattern at position 0",
+            "key is not a regular expression: missing ), unterminated subpattern at position 0",
             id="bad pattern",
         ),
         pytest.param(
@@ -277,10 +288,9 @@ def test_tags_of_other_languages_create_nothing(file: Path) -> None:
 def test_bytes_of_any_kind_are_read_or_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
-    try:
-        read_document(file).finish()
-    except DocumentError as refusal:
-        assert str(refusal).startswith(str(file))
+    complaint = complaint_about(file)
+
+    assert complaint == "" or complaint.startswith(str(file))
 
 
 @settings(deadline=None)

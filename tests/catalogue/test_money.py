@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rightslice.catalogue.money import Money
 
 amounts = st.decimals(min_value=-(10**9), max_value=10**9, places=4)

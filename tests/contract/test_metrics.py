@@ -1,6 +1,7 @@
 """Promises that hold for every row of the contract."""
 
 import pytest
+
 from rightslice.contract.histogram import RATIO_EDGES
 from rightslice.contract.metrics import CONTRACT, PEAK_WINDOW_SECONDS
 from rightslice.contract.spec import PREFIX, Kind, MetricSpec, Unit

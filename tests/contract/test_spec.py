@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from rightslice.contract.spec import Kind, MetricSpec, Unit
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
+
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.host import Host
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import SimulatedCard
-from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
 
 
 @pytest.fixture

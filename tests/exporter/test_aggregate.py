@@ -5,8 +5,10 @@ from itertools import accumulate
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from rightslice.contract.sampling import SPAN_COVERED_RATIO
 from rightslice.contract.spec import Kind, MetricSpec, Sample, Unit
-from rightslice.exporter.aggregate import MINUTE_COVERED_RATIO, Aggregate, Series
+from rightslice.exporter.aggregate import Aggregate, Series
 
 GAUGE = MetricSpec("rightslice_test_bytes", Kind.GAUGE, Unit.BYTES, "A gauge.")
 COUNTER = MetricSpec("rightslice_test_seconds_total", Kind.COUNTER, Unit.SECONDS, "A counter.")
@@ -218,8 +220,8 @@ def test_a_reading_on_the_stroke_belongs_to_the_minute_that_it_ends() -> None:
 @pytest.mark.parametrize(
     ("covered_seconds", "minute_count"),
     [
-        pytest.param(60 * MINUTE_COVERED_RATIO, 1, id="just enough"),
-        pytest.param(60 * MINUTE_COVERED_RATIO - 1, 0, id="just too little"),
+        pytest.param(60 * SPAN_COVERED_RATIO, 1, id="just enough"),
+        pytest.param(60 * SPAN_COVERED_RATIO - 1, 0, id="just too little"),
     ],
 )
 def test_a_minute_of_which_too_little_was_seen_is_unknown(

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from support.simulated import Simulate, simulated_card
+
 from rightslice.contract.spec import Sample
 from rightslice.exporter import collectors
 from rightslice.exporter.collectors import ENABLED, load
-from support.simulated import Simulate, simulated_card
 
 
 def test_each_file_of_the_folder_is_enabled() -> None:

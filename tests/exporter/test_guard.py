@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pynvml
 import pytest
+
 from rightslice.contract.metrics import GPU_MEMORY_USED_BYTES
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard

@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+
 from rightslice.exporter.logs import REMEMBERED_LINES, RepeatFilter
 
 NOON_SECONDS = 1_700_000_000.0

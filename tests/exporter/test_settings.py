@@ -4,6 +4,7 @@ import argparse
 import socket
 
 import pytest
+
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.settings import (
     duration_seconds,

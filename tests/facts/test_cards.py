@@ -1,6 +1,7 @@
 """What a name printed by NVML means."""
 
 import pytest
+
 from rightslice.facts.cards import ARCHITECTURES, CardFacts, all_cards, card_with_mig_id, find_card
 from rightslice.facts.data import BYTES_PER_GIB, BYTES_PER_MIB
 from rightslice.facts.mig import find_mig_card

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from rightslice.facts.data import BYTES_PER_MIB, bytes_from_mib, read_facts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,6 +1,7 @@
 """MIG layouts: what a slice is cut from, and what it has."""
 
 import pytest
+
 from rightslice.facts.cards import all_cards
 from rightslice.facts.data import BYTES_PER_MIB
 from rightslice.facts.mig import MigCard, MigProfile, find_mig_card

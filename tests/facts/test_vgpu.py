@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+
 from rightslice.facts.cards import all_cards
 from rightslice.facts.data import BYTES_PER_MIB, read_facts
 from rightslice.facts.vgpu import VgpuType, find_vgpu_type

@@ -139,8 +139,7 @@ def test_the_size_of_a_card_comes_from_no_table(shared: Path) -> None:
     assert len(mapper.table.first_seen) == 4
     assert {r.value * MIB for r in readings} == {11996758016}
     assert all(
-        mapper.table.card(uuid, HOUR).memory_total_bytes is None
-        for uuid in mapper.table.first_seen
+        mapper.table.card(uuid, HOUR).memory_total_bytes is None for uuid in mapper.table.first_seen
     )
     assert all(not mapper.table.card(uuid, HOUR).workloads for uuid in mapper.table.first_seen)
 

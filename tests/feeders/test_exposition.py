@@ -20,7 +20,7 @@ def test_a_page_gives_its_readings_without_comments() -> None:
         pytest.param('a{x="1"} many', id="value is no number"),
         pytest.param('a{x="1"} 1 2 3', id="too many fields"),
         pytest.param("{'GPU': 1,", id="not an exposition at all"),
-        pytest.param('a{x=1} 5', id="label without quotes"),
+        pytest.param("a{x=1} 5", id="label without quotes"),
     ],
 )
 def test_a_broken_line_is_counted_and_hides_no_other(line: str) -> None:

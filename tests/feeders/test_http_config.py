@@ -62,7 +62,9 @@ def test_secrets_do_not_show_in_a_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("basic_auth: {username: x}", "line 1: basic_auth.password is missing", id="no"),
+        pytest.param(
+            "basic_auth: {username: x}", "line 1: basic_auth.password is missing", id="no"
+        ),
         pytest.param("basic_auht: {}", "basic_auht is not a known key", id="misspelt"),
         pytest.param("bearer_token_file: nowhere", "cannot be read", id="file missing"),
         pytest.param(
@@ -76,9 +78,7 @@ def test_secrets_do_not_show_in_a_traceback(tmp_path: Path) -> None:
         pytest.param("a: [", "not YAML", id="not YAML"),
     ],
 )
-def test_a_bad_file_is_refused_with_place_and_remedy(
-    tmp_path: Path, text: str, words: str
-) -> None:
+def test_a_bad_file_is_refused_with_place_and_remedy(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(DocumentError, match=words) as caught:
         config(tmp_path, text)
 

@@ -26,7 +26,7 @@ RESTART_AFTER_HOURS = 12.37
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Ledger]]:
-    """A Prometheus with a node's history, and the ledger that the scraper made of the same pages."""
+    """A Prometheus with a node's history, and the scraper's ledger of the same pages."""
     found = list(pages("hand-warmer", FIRST, HOURS, RESTART_AFTER_HOURS))
     ledger = Ledger.open()
     scraper = Scraper(ledger, 60.0)
@@ -39,9 +39,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Led
     ledger.close()
 
 
-def pulled(
-    url: str, start: datetime, end: datetime, ledger: Ledger | None = None
-) -> Ledger:
+def pulled(url: str, start: datetime, end: datetime, ledger: Ledger | None = None) -> Ledger:
     ledger = ledger or Ledger.open()
     client = PrometheusClient(url)
     pull(client, ledger, start, end, Source.AUTO)
@@ -54,7 +52,7 @@ def one_card(ledger: Ledger, start: datetime, end: datetime) -> CardUsage:
     return card
 
 
-@pytest.mark.parametrize("hour", range(0, 28))
+@pytest.mark.parametrize("hour", range(28))
 def test_each_hour_is_what_the_embedded_scraper_made_of_it(
     history: tuple[str, Ledger], hour: int
 ) -> None:

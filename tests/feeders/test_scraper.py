@@ -15,7 +15,9 @@ START_SECONDS = START.timestamp()
 
 
 def dcgm_page(used_mib: float = 500, uuid: str = "GPU-1") -> str:
-    labels = f'UUID="{uuid}",Hostname="n",modelName="NVIDIA A30",pod="p",namespace="a",container="c"'
+    labels = (
+        f'UUID="{uuid}",Hostname="n",modelName="NVIDIA A30",pod="p",namespace="a",container="c"'
+    )
     return (
         f"DCGM_FI_DEV_FB_USED{{{labels}}} {used_mib}\n"
         f"DCGM_FI_DEV_FB_FREE{{{labels}}} {1000 - used_mib}\n"

@@ -1,4 +1,4 @@
-"""A simulated node's pages over hours, as an embedded scraper and as a Prometheus would get them."""
+"""A simulated node's pages over hours, for an embedded scraper and for a Prometheus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,9 @@ def pages(
     clock = ManualClock(start_seconds)
     end_seconds = start_seconds + hours * 3600
     restart_seconds = (
-        end_seconds + 1 if restart_after_hours is None else start_seconds + restart_after_hours * 3600
+        end_seconds + 1
+        if restart_after_hours is None
+        else start_seconds + restart_after_hours * 3600
     )
     with installed(load_scenario(scenario), clock.now_seconds):
         while clock.now_seconds() < end_seconds:
@@ -39,7 +41,9 @@ def pages(
                 Identity("test", ""),
                 SAMPLING_SECONDS,
             )
-            until_seconds = restart_seconds if clock.now_seconds() < restart_seconds else end_seconds
+            until_seconds = (
+                restart_seconds if clock.now_seconds() < restart_seconds else end_seconds
+            )
             while clock.now_seconds() < min(until_seconds, end_seconds):
                 sampler.sample()
                 if clock.now_seconds() % 60 < SAMPLING_SECONDS:

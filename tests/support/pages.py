@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
+from prometheus_client import parser as text_parser
 from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import parser as openmetrics_parser
+
 from rightslice.exporter.sampler import Sampler
 
 
@@ -13,8 +16,32 @@ def values(sampler: Sampler) -> dict[str, float]:
     return {series: float(value) for series, value in rows}
 
 
-def parsed(families: Iterable[Metric]) -> list[tuple[str, dict[str, str], float]]:
-    """Give the samples that another client's parser found: name, labels, value."""
+def observed(uuid: str, signal: str) -> str:
+    """Name the series of the seconds in which a card's signal was covered."""
+    return f'rightslice_gpu_observed_seconds_total{{uuid="{uuid}",signal="{signal}"}}'
+
+
+def failures(collector: str, device: str, reason: str) -> str:
+    """Name the series of a collector's failures on a device."""
+    labels = f'collector="{collector}",device="{device}",reason="{reason}"'
+    return f"rightslice_collector_failures_total{{{labels}}}"
+
+
+Parsed = list[tuple[str, dict[str, str], float]]
+
+
+def from_text(page: bytes) -> Parsed:
+    """Read a page of the text format as another client does: name, labels, value."""
+    return _samples(text_parser.text_string_to_metric_families(page.decode()))
+
+
+def from_openmetrics(page: bytes) -> Parsed:
+    """Read a page of the OpenMetrics format as another client does: name, labels, value."""
+    read = openmetrics_parser.text_string_to_metric_families
+    return _samples(read(page.decode()))  # type: ignore[no-untyped-call]  # ships without types
+
+
+def _samples(families: Iterable[Metric]) -> Parsed:
     return [
         (sample.name, sample.labels, float(sample.value))
         for family in families

@@ -35,9 +35,7 @@ def write_blocks(folder: Path, lines: Iterable[str]) -> Path:
 
 
 @contextmanager
-def running_prometheus(
-    data: Path, *flags: str, web_config: str | None = None
-) -> Iterator[str]:
+def running_prometheus(data: Path, *flags: str, web_config: str | None = None) -> Iterator[str]:
     """Run Prometheus over a data folder; gives its URL, ends it by its own process id."""
     config = data.parent / "prometheus.yml"
     config.write_text(CONFIG, encoding="utf-8")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pynvml
+
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.host import Host
@@ -80,14 +81,13 @@ class SimulatedNode:
     def list_cards(self, *positions: int) -> None:
         """Let the driver list these of the scenario's cards, in this order, from now on."""
 
-        usual = self.library.nvmlDeviceGetHandleByIndex_v2
-
         def count(target: Any) -> int:
             target._obj.value = len(positions)
             return int(pynvml.NVML_SUCCESS)
 
         def handle(index: Any, target: Any) -> int:
-            return usual(ctypes.c_uint(positions[index.value]), target)
+            position = ctypes.c_uint(positions[index.value])
+            return SimulatedLibrary.nvmlDeviceGetHandleByIndex_v2(self.library, position, target)
 
         self.answer("nvmlDeviceGetCount_v2", count)
         self.answer("nvmlDeviceGetHandleByIndex_v2", handle)

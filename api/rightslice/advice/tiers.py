@@ -126,6 +126,8 @@ def _cash_of_leaving(present: CardOffer) -> Cash:
 def _leaving_notes(present: CardOffer) -> tuple[Remark, ...]:
     if _cash_of_leaving(present) is Cash.NOW:
         return ()
+    if present.card_count == 1:
+        return (Remark("server", "the card is bought: money is saved when it is sold"),)
     end = "sold" if present.is_owned else "given back"
     return (
         Remark(

@@ -79,12 +79,32 @@ def render_index(answers: Sequence[Document], summary: Document, fleet: Fleet) -
 def render_docs(schema: Mapping[str, Any]) -> str:
     """Render the API's documentation from its OpenAPI schema."""
     operations = [
-        {"path": path, "method": method, **operation}
+        {
+            "title": f"{method.upper()} {path}",
+            "text": operation["description"],
+            "parameters": [_parameter(row) for row in operation.get("parameters", ())],
+        }
         for path, methods in schema["paths"].items()
         for method, operation in methods.items()
     ]
-    return (
-        _environment()
-        .get_template("docs.html")
-        .render(operations=operations, schemas=schema.get("components", {}).get("schemas", {}))
-    )
+    documents = [
+        {
+            "name": name,
+            "text": document.get("description", ""),
+            "keys": list(document.get("properties", ())),
+        }
+        for name, document in schema.get("components", {}).get("schemas", {}).items()
+    ]
+    template = _environment().get_template("docs.html")
+    return template.render(operations=operations, documents=documents)
+
+
+def _parameter(row: Mapping[str, Any]) -> dict[str, str]:
+    schema = row["schema"]
+    kinds = [part["type"] for part in schema.get("anyOf", (schema,)) if part["type"] != "null"]
+    return {
+        "name": row["name"],
+        "place": row["in"],
+        "kind": " or ".join(kinds),
+        "text": row.get("description", ""),
+    }

@@ -4,17 +4,16 @@ import argparse
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rightslice.api.command import Command, Exit, policy_of, price_book_of, say
 from rightslice.api.fleet import Fleet
 from rightslice.api.output import FORMATS, print_answers
-from rightslice.feeders.http_config import read_http_config
+from rightslice.api.prometheus_flags import add_prometheus_flags, client_of
 from rightslice.feeders.prometheus import PullResult, Source, pull
 from rightslice.feeders.prometheus_answer import SourceError
 from rightslice.feeders.prometheus_client import PrometheusClient
@@ -27,20 +26,7 @@ SETTLED = timedelta(minutes=5)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--prometheus", metavar="URL", help="Prometheus to read")
-    parser.add_argument(
-        "--prometheus.config.file",
-        dest="prometheus_config_file",
-        type=Path,
-        metavar="FILE",
-        help="credentials, TLS and headers, as Prometheus' own http_config",
-    )
-    parser.add_argument(
-        "--source",
-        choices=tuple(str(source) for source in Source),
-        default=str(Source.AUTO),
-        help="whose metrics to read (default %(default)s: all there are)",
-    )
+    add_prometheus_flags(parser)
     parser.add_argument("--api", metavar="URL", help="ask a running `rightslice serve`")
     parser.add_argument(
         "-o", "--output", choices=FORMATS, default="table", help="(default %(default)s)"
@@ -55,11 +41,7 @@ def run(given: argparse.Namespace) -> int:
         say("nothing to read; give --prometheus URL, --ledger FILE or --api URL")
         return Exit.BAD_USAGE
     book, policy = price_book_of(given), policy_of(given)
-    client = None
-    if given.prometheus:
-        config_file = given.prometheus_config_file
-        config = read_http_config(config_file) if config_file else None
-        client = PrometheusClient(given.prometheus, config)
+    client = client_of(given)
     try:
         ledger = Ledger.open(given.ledger)
     except LedgerHeldError as error:
@@ -119,7 +101,7 @@ def _tell(result: PullResult, given: argparse.Namespace) -> None:
 def _ask_api(url: str, output_format: str) -> int:
     """Print what a running service answers."""
     try:
-        answer = httpx.get(
+        answer = httpx2.get(
             f"{url.rstrip('/')}/v1/recommendations",
             params={"limit": 10_000},
             timeout=API_TIMEOUT_SECONDS,
@@ -128,7 +110,7 @@ def _ask_api(url: str, output_format: str) -> int:
         answer.raise_for_status()
         body: dict[str, Any] = answer.json()
         documents, summary = body["recommendations"], body["summary"]
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"no rightslice API answers at {url}: {error}; check --api") from error
     print_answers(documents, summary, output_format)
     return Exit.OK

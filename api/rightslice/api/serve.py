@@ -2,14 +2,14 @@
 
 import argparse
 import logging
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import httpx
+import httpx2
 import uvicorn
 
 from rightslice.api.app import create_app
@@ -22,9 +22,9 @@ from rightslice.api.command import (
     say,
 )
 from rightslice.api.fleet import Fleet
+from rightslice.api.prometheus_flags import add_prometheus_flags, client_of
 from rightslice.api.recommend import SETTLED
 from rightslice.feeders import scraper
-from rightslice.feeders.http_config import read_http_config
 from rightslice.feeders.prometheus import Source, pull
 from rightslice.feeders.prometheus_answer import SourceError
 from rightslice.feeders.prometheus_client import PrometheusClient
@@ -71,22 +71,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="time between two scrapes of a target (default %(default)s)",
     )
-    parser.add_argument(
-        "--prometheus", metavar="URL", help="Prometheus to read, hour by hour, beside targets"
-    )
-    parser.add_argument(
-        "--prometheus.config.file",
-        dest="prometheus_config_file",
-        type=Path,
-        metavar="FILE",
-        help="credentials, TLS and headers, as Prometheus' own http_config",
-    )
-    parser.add_argument(
-        "--source",
-        choices=tuple(str(source) for source in Source),
-        default=str(Source.AUTO),
-        help="whose metrics to read from Prometheus (default %(default)s)",
-    )
+    add_prometheus_flags(parser)
     parser.add_argument(
         "--listen",
         type=listen_address,
@@ -99,14 +84,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def fetch(url: str) -> str:
     """Get an exporter's page. Raises SourceError."""
     try:
-        with httpx.stream("GET", url, timeout=10.0, trust_env=False) as answer:
+        with httpx2.stream("GET", url, timeout=10.0, trust_env=False) as answer:
             answer.raise_for_status()
             body = bytearray()
             for chunk in answer.iter_bytes():
                 body += chunk
                 if len(body) > LARGEST_PAGE_BYTES:
                     raise SourceError(f"target {url}: its page is too large for an exporter's")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise SourceError(f"target {url} cannot be scraped: {error}") from error
     return body.decode("utf-8", "replace")
 
@@ -118,6 +103,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        listener.listen()  # from here on a client waits rather than being refused
     except OSError:
         listener.close()
         raise
@@ -127,13 +113,9 @@ def bind(host: str, port: int) -> socket.socket:
 def run(given: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel("WARNING")
+    logging.getLogger("httpx2").setLevel("WARNING")
     book, policy = price_book_of(given), policy_of(given)
-    client = None
-    if given.prometheus:
-        config_file = given.prometheus_config_file
-        config = read_http_config(config_file) if config_file else None
-        client = PrometheusClient(given.prometheus, config)
+    client = client_of(given)
     ledger = Ledger.open(given.ledger)
     jobs: list[Callable[[threading.Event], None]] = []
     if given.target:
@@ -167,6 +149,10 @@ def serve(
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     threads = [threading.Thread(target=job, args=(stop,), daemon=True) for job in jobs]
+    # uvicorn ends on these by itself and then raises them again for whoever was there before:
+    # that must not end the process before the ledger is written and closed.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     try:
         fleet.ledger.announce(url)
         for thread in threads:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-# No amount, size or share has more digits than this on either side of the point.
-SANE_EXPONENT = 20
+# As many as Decimal computes with; no amount, size or share has more on either side of the point.
+MOST_DIGITS = 28
 
 
 class DocumentError(Exception):
@@ -165,7 +165,7 @@ class Section:
             raise self.error(key, f"must be a number, got {node.value!r}", node) from error
         if not value.is_finite():
             raise self.error(key, f"must be a finite number, got {node.value!r}", node)
-        if abs(value.adjusted()) > SANE_EXPONENT or len(value.as_tuple().digits) > SANE_EXPONENT:
+        if abs(value.adjusted()) > MOST_DIGITS or len(value.as_tuple().digits) > MOST_DIGITS:
             raise self.error(key, "must have fewer digits: it is no price, size or share", node)
         return value
 

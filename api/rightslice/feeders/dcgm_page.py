@@ -10,6 +10,7 @@ from typing import Any
 
 from rightslice.contract.histogram import bin_index
 from rightslice.contract.metrics import MEAN_SECONDS
+from rightslice.contract.sampling import COVERED_INTERVALS, HELD_MEMORY_BYTES, SpanMean
 from rightslice.facts.data import BYTES_PER_MIB
 from rightslice.feeders.builder import CardHourBuilder, HourTable, workload_key
 from rightslice.feeders.hours import hour_of, spread
@@ -36,12 +37,6 @@ FIELDS: dict[str, float] = {
     GPU_UTIL: 100.0,
 }
 MEMORY_FIELDS = frozenset((FB_USED, FB_FREE, FB_RESERVED))
-# A reading stands for the time since the one before, but for no more than two intervals.
-COVERED_INTERVALS = 2.0
-MINUTE_COVERED_RATIO = 0.75
-# Without an orchestrator a card is held when a process has memory on it. An idle card shows below
-# 16 MiB, the smallest CUDA context well above this.
-HELD_MEMORY_MIB = 64.0
 # Containers of the exporter itself: a scrape without honor_labels names them as the pod.
 EXPORTER_CONTAINERS = frozenset(("exporter", "dcgm-exporter", "nvidia-dcgm-exporter"))
 GR_ENGINE_SIGNAL, UTIL_SIGNAL = "gr_engine_active", "busy"
@@ -70,15 +65,6 @@ class CardReading:
             return self.values[field_name]
         parts = [v[field_name] for v in self.instances.values() if field_name in v]
         return sum(parts) if parts and field_name in MEMORY_FIELDS else None
-
-
-@dataclass(slots=True)
-class MinuteMean:
-    """The mean of one wall-clock minute, while it is being formed."""
-
-    minute: int
-    weighted_sum: float = 0.0
-    covered_seconds: float = 0.0
 
 
 def field_name(metric_name: str) -> str | None:
@@ -122,7 +108,7 @@ class DcgmMapper:
     naming_nodes: set[str] = field(default_factory=set)
     uses_exported_labels: bool = False
     _last_seconds: dict[str, float] = field(default_factory=dict)
-    _means: dict[tuple[str, str], MinuteMean] = field(default_factory=dict)
+    _means: dict[tuple[str, str], SpanMean] = field(default_factory=dict)
 
     def learn(self, label_sets: Iterable[Mapping[str, str]]) -> None:
         """See, before or while reading, how this source tells of workloads."""
@@ -234,7 +220,7 @@ class DcgmMapper:
             return True
         if card.node in self.naming_nodes:
             return False
-        return None if used_mib is None else used_mib > HELD_MEMORY_MIB
+        return None if used_mib is None else used_mib * BYTES_PER_MIB > HELD_MEMORY_BYTES
 
     def _take_busy(
         self,
@@ -285,16 +271,13 @@ class DcgmMapper:
             self._count(uuid, histogram, ratio, hour_of(now_seconds), interval_seconds)
             return
         key = (uuid, histogram)
-        minute = int((now_seconds - covered_seconds / 2) // MEAN_SECONDS)
         mean = self._means.get(key)
-        if mean is None or mean.minute != minute:
-            if mean and mean.covered_seconds >= MEAN_SECONDS * MINUTE_COVERED_RATIO:
-                hour = hour_of((mean.minute + 1) * MEAN_SECONDS)
-                value = mean.weighted_sum / mean.covered_seconds
-                self._count(uuid, histogram, value, hour, MEAN_SECONDS)
-            mean = self._means[key] = MinuteMean(minute)
-        mean.weighted_sum += ratio * covered_seconds
-        mean.covered_seconds += covered_seconds
+        if mean is None:
+            mean = self._means[key] = SpanMean(MEAN_SECONDS)
+        finished = mean.add(now_seconds, ratio, covered_seconds)
+        if finished is not None:
+            hour = hour_of(finished.end_seconds)
+            self._count(uuid, histogram, finished.mean, hour, MEAN_SECONDS)
 
     def _count(
         self, uuid: str, histogram: str, ratio: float, hour: int, interval_seconds: float

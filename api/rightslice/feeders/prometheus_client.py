@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 
 from rightslice.feeders.http_config import HttpConfig
 from rightslice.feeders.prometheus_answer import (
@@ -40,7 +40,7 @@ class PrometheusClient:
         self.url = url.rstrip("/")
         self._pause = pause
         config = config or HttpConfig()
-        self._http = httpx.Client(
+        self._http = httpx2.Client(
             timeout=TIMEOUT_SECONDS,
             headers=config.headers,
             auth=config.basic_auth,
@@ -117,9 +117,9 @@ class PrometheusClient:
         url = f"{self.url}/api/v1/{path}"
         try:
             answer = self._http.post(url, data=parameters)
-        except httpx.TimeoutException as error:
+        except httpx2.TimeoutException as error:
             raise LimitError(f"{self.url} did not answer within {TIMEOUT_SECONDS:.0f} s") from error
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise SourceError(
                 f"{self.url} cannot be reached: {error}; check the URL and that the server runs"
             ) from error

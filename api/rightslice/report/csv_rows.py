@@ -48,9 +48,11 @@ def csv_text(answers: Iterable[Document]) -> str:
 
 
 def _safe(value: object) -> object:
-    if isinstance(value, str) and value.startswith(FORMULA_STARTS) and not _is_number(value):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    guard = "'" if value.startswith(FORMULA_STARTS) and not _is_number(value) else ""
+    # The writer leaves a carriage return unquoted, and readers begin a new row there.
+    return guard + value.replace("\r", " ")
 
 
 def _is_number(value: str) -> bool:

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from grafanalib.core import Dashboard, Template, Templating, Time
-from grafanalib._gen import DashboardEncoder
+from grafanalib.core import Dashboard, Panel, Template, Templating, Time
 
 from rightslice.contract.metrics import GPU_UP, NODE_INFO
 from rightslice.dashboards.panels import DATASOURCE
@@ -51,7 +50,7 @@ def _choice(name: str, label: str, query: str) -> Template:
     )
 
 
-def board(title: str, uid: str, description: str, panels: list[Any]) -> Dashboard:
+def board(title: str, uid: str, description: str, panels: list[Panel]) -> Dashboard:
     """Put panels on a dashboard that nobody edits by hand: its source is here."""
     return Dashboard(
         title=title,
@@ -71,16 +70,18 @@ def board(title: str, uid: str, description: str, panels: list[Any]) -> Dashboar
 
 def rendered(dashboard: Dashboard) -> str:
     """Give the JSON text of a dashboard, the same each time."""
-    document = json.loads(json.dumps(dashboard.to_json_data(), cls=DashboardEncoder))
+    document = json.loads(json.dumps(dashboard, default=lambda part: part.to_json_data()))
     _without(document, "dashboard")
     for panel in document["panels"]:
         _without(panel, "panel")
+        defaults = panel["fieldConfig"]["defaults"]
+        if not defaults["thresholds"]["steps"]:
+            del defaults["thresholds"]
         for target in panel.get("targets", []):
             _without(target, "target")
     for template in document["templating"]["list"]:
         _without(template, "template")
-        if template["includeAll"]:
-            template["current"] = ALL
+        template["current"] = ALL if template["includeAll"] else {}
     return json.dumps(_without_nulls(document), indent=2, sort_keys=True) + "\n"
 
 

@@ -71,6 +71,7 @@ def timeseries(
         legendCalcs=["lastNotNull", "max"],
         tooltipMode="multi",
         tooltipSort="desc",
+        extraJson={"options": {"legend": {"showLegend": True}}},
         maxDataPoints=None,
         gridPos=at,
     )
@@ -105,7 +106,9 @@ def table(
     `labels` are those on show, in order, with their headings; the queries return no others.
     """
     targets = _targets(columns, instant=True, format="table")
-    values = {f"Value #{target.refId}": query for target, query in zip(targets, columns)}
+    values = {
+        f"Value #{target.refId}": query for target, query in zip(targets, columns, strict=True)
+    }
     headings = dict(labels) | {field: query.name for field, query in values.items()}
     return Table(
         title=title,

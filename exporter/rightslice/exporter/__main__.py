@@ -21,6 +21,9 @@ from rightslice.exporter.settings import Settings, read_settings
 
 log = logging.getLogger("rightslice.exporter")
 
+ENDING = (signal.SIGTERM, signal.SIGINT)
+# How often the main thread looks whether sampling still runs.
+LOOK_SECONDS = 1.0
 EXIT_CANNOT_LISTEN = 1
 EXIT_BAD_SCENARIO = 2
 
@@ -71,18 +74,20 @@ def _serve(settings: Settings) -> int:
         )
         return EXIT_CANNOT_LISTEN
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    # Blocked here, and so in every thread to come, and waited for below: a handler that set the
+    # event while the main thread waits on it could meet the event's own lock.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     # Daemon threads: a call that hangs in the driver must not keep the process from ending.
     sampling = threading.Thread(target=sampler.run, args=(stop,), name="sampler", daemon=True)
     serving = threading.Thread(target=server.serve_forever, name="server", daemon=True)
     sampling.start()
     serving.start()
     log.info("serving on %s:%d", *server.server_address[:2])
-    while not stop.wait(1.0):
+    while signal.sigtimedwait(ENDING, LOOK_SECONDS) is None:
         if not sampling.is_alive():
             log.error("the sampling loop has ended; leaving, so that the supervisor restarts us")
             return EXIT_CANNOT_LISTEN
+    stop.set()
     server.shutdown()
     sampling.join(timeout=1.0)
     if not sampling.is_alive():

@@ -5,10 +5,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from rightslice.contract.sampling import SpanMean
 from rightslice.contract.spec import Kind, MetricSpec, Sample
-
-# A minute of which less is covered is dropped: its mean would be of another time span.
-MINUTE_COVERED_RATIO = 0.75
 
 Labels = tuple[str, ...]
 
@@ -23,15 +21,6 @@ class HistogramState:
     def observe(self, edges: tuple[float, ...], value: float) -> None:
         self.bins[bisect_left(edges, value)] += 1
         self.value_sum += value
-
-
-@dataclass(slots=True)
-class MeanState:
-    """The mean that is being formed of one wall-clock span."""
-
-    span: int
-    weighted_sum: float = 0.0
-    covered_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -70,7 +59,7 @@ class Aggregate:
         self._gauges: dict[str, dict[tuple[MetricSpec, Labels], float]] = {}
         self._counters: dict[tuple[MetricSpec, Labels], float] = {}
         self._histograms: dict[tuple[MetricSpec, Labels], HistogramState] = {}
-        self._means: dict[tuple[MetricSpec, Labels], MeanState] = {}
+        self._means: dict[tuple[MetricSpec, Labels], SpanMean] = {}
         self._peaks: dict[tuple[MetricSpec, Labels], PeakState] = {}
 
     def apply(self, owner: str, samples: Iterable[Sample], now_seconds: float) -> None:
@@ -98,15 +87,12 @@ class Aggregate:
         if not spec.mean_seconds:
             histogram.observe(spec.buckets, sample.value)
             return
-        # A reading tells of the time before it, so it belongs to the span that it ends in.
-        span = int((now_seconds - sample.covered_seconds / 2) // spec.mean_seconds)
         mean = self._means.get(key)
-        if mean is None or mean.span != span:
-            if mean and mean.covered_seconds >= spec.mean_seconds * MINUTE_COVERED_RATIO:
-                histogram.observe(spec.buckets, mean.weighted_sum / mean.covered_seconds)
-            mean = self._means[key] = MeanState(span)
-        mean.weighted_sum += sample.value * sample.covered_seconds
-        mean.covered_seconds += sample.covered_seconds
+        if mean is None:
+            mean = self._means[key] = SpanMean(spec.mean_seconds)
+        finished = mean.add(now_seconds, sample.value, sample.covered_seconds)
+        if finished is not None:
+            histogram.observe(spec.buckets, finished.mean)
 
     def series(self, now_seconds: float) -> Iterator[Series]:
         """Give every series, ordered by metric and labels."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rightslice.contract import metrics
+from rightslice.contract.sampling import COVERED_INTERVALS
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard
 from rightslice.exporter.aggregate import Aggregate
@@ -13,13 +14,10 @@ from rightslice.exporter.collector import Collector
 from rightslice.exporter.exposition import Renderer
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.host.nvml import DOWN_REASONS, NvmlCard, NvmlError
+from rightslice.exporter.host.nvml import DOWN_REASONS, NvmlCard, NvmlError, Reason
 
 log = logging.getLogger(__name__)
 
-# A reading stands for the time since the one before, but for no more than two intervals: one
-# missed reading is bridged, a longer gap is unknown.
-COVERED_INTERVALS = 2.0
 # Cards come, go and change order; finding that out costs three calls per card.
 REFRESH_SECONDS = 60.0
 RETRY_SECONDS_FIRST, RETRY_SECONDS_MOST = 1.0, 60.0
@@ -83,29 +81,28 @@ class Sampler:
         """Make one round over all collectors and devices."""
         now_seconds = self._clock.monotonic_seconds()
         if not self._is_open(now_seconds):
+            self._tell_cards(set())
             return
         down: set[str] = set()
-        served_any = False
+        failed: set[str] = set()
         for name, collector in self._collectors.items():
-            served, down_devices = self._collect(name, collector)
-            served_any = served_any or served > 0
-            down |= down_devices
+            reasons = self._collect(name, collector)
+            failed |= set(reasons)
+            down |= {device for device, reason in reasons.items() if reason in DOWN_REASONS}
         self._tell_cards(down)
-        if served_any:
-            # Ready means fresh content: it lapses by itself when rounds stop giving any.
+        if any(gpu.id not in failed for gpu in self._host.gpus):
+            # Ready means a card was read in full: it lapses by itself when none is any more.
             self._ready_until_seconds = now_seconds + 10 * self._interval_seconds
 
-    def _collect(self, name: str, collector: Collector) -> tuple[int, set[str]]:
-        """Run one collector on its devices: (devices served, devices that are down)."""
+    def _collect(self, name: str, collector: Collector) -> dict[str, Reason]:
+        """Run one collector on its devices; give those that it failed on, with the reason."""
         started_seconds = self._clock.monotonic_seconds()
-        served, failed, down = 0, 0, set()
+        failed: dict[str, Reason] = {}
         states: list[Sample] = []
         for device in collector.devices(self._host):
             outcome = self._collect_device(name, collector, device)
-            served += outcome.reason is None
-            failed += outcome.reason is not None
-            if outcome.reason in DOWN_REASONS:
-                down.add(device.id)
+            if outcome.reason is not None:
+                failed[device.id] = outcome.reason
             states.append(
                 Sample(metrics.COLLECTOR_DEVICE_SUCCESS, outcome.reason is None, (name, device.id))
             )
@@ -125,7 +122,7 @@ class Sampler:
             )
         with self._lock:
             self._aggregate.apply(name, states, now_seconds)
-        return served, down
+        return failed
 
     def _collect_device(self, name: str, collector: Collector, device: NvmlCard) -> guard.Outcome:
         key = (name, device.id)
@@ -183,17 +180,21 @@ class Sampler:
             self._host.nvml.close()
         except NvmlError as close_error:
             log.warning("closing NVML: %s", close_error)
-        self._tell_cards(set(self._known_cards))
 
     def _tell_cards(self, down: set[str]) -> None:
+        """Tell which known cards answer; those not listed any more lose their last readings."""
         listed = {gpu.id for gpu in self._host.gpus}
         self._known_cards |= dict.fromkeys(listed, True)
         samples = [
             Sample(metrics.GPU_UP, uuid in listed and uuid not in down, (uuid,))
             for uuid in self._known_cards
         ]
+        now_seconds = self._clock.wall_seconds()
         with self._lock:
-            self._aggregate.apply("cards", samples, self._clock.wall_seconds())
+            self._aggregate.apply("cards", samples, now_seconds)
+            for uuid in set(self._known_cards) - listed:
+                for name in self._collectors:
+                    self._aggregate.apply(f"{name} {uuid}", (), now_seconds)
 
     def page(self, accept: str = "") -> tuple[bytes, str]:
         """Render all series as they stand: the page and its content type."""

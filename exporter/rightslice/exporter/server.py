@@ -1,11 +1,17 @@
 """Serves /metrics, /healthz and /readyz. Touches no NVML: a scrape renders what the sampler has."""
 
+import logging
+import socket
+import socketserver
+import sys
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from rightslice.exporter.sampler import Sampler
+
+log = logging.getLogger(__name__)
 
 # A client that stops reading or writing is let go.
 CLIENT_TIMEOUT_SECONDS = 10
@@ -42,7 +48,22 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], sampler: Sampler) -> None:
         self.routes = _routes(sampler)
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
         super().__init__(address, Handler)
+
+    def server_bind(self) -> None:
+        """Bind without asking the resolver for this host's full name, which may hang."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Note a client that went away quietly, and any other failure loudly."""
+        error = sys.exception()
+        if isinstance(error, OSError):
+            log.debug("%s went away: %s", client_address, error)
+        else:
+            log.exception("answering %s failed", client_address)
 
 
 class Handler(BaseHTTPRequestHandler):

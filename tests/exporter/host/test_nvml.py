@@ -4,12 +4,6 @@ from typing import Any
 
 import pynvml
 import pytest
-from rightslice.exporter.host.nvml import (
-    GROWN_BUFFER_RETRIES,
-    MemoryReading,
-    NvmlError,
-    Reason,
-)
 from support.simulated import (
     BYTES_PER_MIB,
     START_SECONDS,
@@ -17,6 +11,13 @@ from support.simulated import (
     constant,
     sample_ring,
     simulated_card,
+)
+
+from rightslice.exporter.host.nvml import (
+    GROWN_BUFFER_RETRIES,
+    MemoryReading,
+    NvmlError,
+    Reason,
 )
 
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"

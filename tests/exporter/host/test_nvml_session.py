@@ -1,11 +1,13 @@
 """Which cards there are: they come, go, hide, share a name, and the library with them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pynvml
 import pytest
-from rightslice.exporter.host.nvml import CardIdentity, MemoryReading, NvmlCard, NvmlError, Reason
 from support.simulated import BYTES_PER_MIB, Simulate, constant, simulated_card
+
+from rightslice.exporter.host.nvml import CardIdentity, MemoryReading, NvmlCard, NvmlError, Reason
 
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 RATES, UUID, MIG_MODE = "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetUUID", "nvmlDeviceGetMigMode"
@@ -15,6 +17,16 @@ NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 
 def ids(cards: tuple[NvmlCard, ...]) -> list[str]:
     return [card.id for card in cards]
+
+
+def noting(calls: list[str], name: str) -> Callable[..., int]:
+    """Make a function that succeeds and leaves its name in `calls`."""
+
+    def answer(*_: Any) -> int:
+        calls.append(name)
+        return int(pynvml.NVML_SUCCESS)
+
+    return answer
 
 
 def say(buffer: Any, text: bytes) -> int:
@@ -224,8 +236,8 @@ def test_a_list_that_fails_is_told_and_keeps_no_handle_in_doubt(simulate: Simula
 def test_the_library_is_opened_once_and_closed_once(simulate: Simulate) -> None:
     calls: list[str] = []
     node = simulate(simulated_card())
-    node.answer("nvmlInitWithFlags", lambda _: calls.append("open") or 0)
-    node.answer("nvmlShutdown", lambda: calls.append("close") or 0)
+    node.answer("nvmlInitWithFlags", noting(calls, "open"))
+    node.answer("nvmlShutdown", noting(calls, "close"))
 
     node.open()
     node.open()
@@ -258,7 +270,7 @@ def test_a_driver_that_does_not_tell_its_version_is_released_again(simulate: Sim
     calls: list[str] = []
     node = simulate(simulated_card())
     node.fail("nvmlSystemGetDriverVersion", pynvml.NVML_ERROR_UNKNOWN)
-    node.answer("nvmlShutdown", lambda: calls.append("close") or 0)
+    node.answer("nvmlShutdown", noting(calls, "close"))
 
     with pytest.raises(NvmlError):
         node.open()

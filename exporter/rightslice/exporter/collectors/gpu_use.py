@@ -15,6 +15,7 @@ from rightslice.contract.metrics import (
     SIGNAL_ALLOCATION,
     SIGNAL_BUSY,
 )
+from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml import NvmlCard
@@ -22,9 +23,6 @@ from rightslice.exporter.host.nvml import NvmlCard
 MICROSECONDS_PER_SECOND = 1e6
 # The longest sample period any product is documented to have is 1 s; one may be missed.
 LONGEST_SAMPLE_SECONDS = 2.0
-# An idle card shows below 16 MiB without its reserve, the smallest CUDA context well above 64 MiB:
-# used memory of no visible process means that a PID namespace hides its holder.
-HELD_MEMORY_BYTES = 64 * 1024**2
 
 
 def is_held(gpu: NvmlCard) -> bool | None:
@@ -32,8 +30,10 @@ def is_held(gpu: NvmlCard) -> bool | None:
     process_count = gpu.process_count()
     if process_count:
         return True
+    # Used memory of no visible process means that a PID namespace hides its holder.
     memory = gpu.memory()
-    if memory is not None:
+    # A driver that counts its reserve as used makes every free card look held.
+    if memory is not None and memory.reserved_bytes is not None:
         return memory.used_bytes > HELD_MEMORY_BYTES
     return None if process_count is None else False
 

@@ -88,7 +88,7 @@ def load_scenario(name: str) -> Scenario:
         raise ScenarioError(f"scenario {name}: want a mapping with description and cards")
     try:
         return _scenario(Path(name).stem, document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ScenarioError(f"scenario {name}: {type(error).__name__}: {error}") from error
 
 

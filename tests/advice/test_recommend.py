@@ -1,0 +1,496 @@
+"""The answer for a card: the cheapest that fits without a new risk, or why there is none."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.usage import (
+    A100_40GB,
+    END,
+    GIB,
+    H100_80GB,
+    UUID,
+    usage_profile_of,
+)
+
+from rightslice.advice.candidate import Kind
+from rightslice.advice.policy import (
+    DEFAULT_POLICY,
+    ISOLATION_ORDER,
+    ComputePolicy,
+    Policy,
+)
+from rightslice.advice.recommend import (
+    Answer,
+    NoAdvice,
+    Recommendation,
+    recommend,
+    recommendation_id,
+    saves,
+    urgency,
+)
+from rightslice.catalogue.money import Money
+from rightslice.catalogue.price_book import PriceBook, load_price_book
+from rightslice.profile.profile import IdleClass, Signal, UsageProfile
+
+BOOK = load_price_book()
+CHAT = usage_profile_of()
+TWIN = usage_profile_of(compute={0.04: 0.948, 0.12: 0.05, 0.5: 0.002})
+
+
+def yuan(amount: int | str) -> Money:
+    return Money.exactly(Decimal(amount), "CNY")
+
+
+def answer(
+    profile: UsageProfile = CHAT,
+    *,
+    book: PriceBook = BOOK,
+    policy: Policy = DEFAULT_POLICY,
+    now: datetime = END,
+    channel: str | None = None,
+) -> Answer:
+    return recommend(profile, book, policy, now, channel)
+
+
+def advice(profile: UsageProfile = CHAT, *, policy: Policy = DEFAULT_POLICY) -> Recommendation:
+    given_answer = answer(profile, policy=policy)
+    assert isinstance(given_answer, Recommendation)
+    return given_answer
+
+
+def fitting(given_answer: Answer) -> set[tuple[Kind, str]]:
+    """The kinds and names of what fits."""
+    if isinstance(given_answer, NoAdvice):
+        return set()
+    return {(one.kind, one.name) for one in given_answer.candidates if one.fits}
+
+
+def test_the_chat_service_is_led_to_a_twentieth_of_an_a100() -> None:
+    headline = advice().headline
+
+    month, year = headline.saving("month"), headline.saving("year")
+    assert (headline.name, headline.price_per_month) == ("A100 1/20", yuan(900))
+    assert month is not None
+    assert year is not None
+    assert (month.per_month, month.per_year) == (yuan(1600), yuan(19_200))
+    assert year.per_year == yuan(15_360)
+
+
+def test_a_cheaper_card_with_a_risk_stands_above_the_fold_with_its_saving_and_check() -> None:
+    first = advice().above_the_fold[0]
+
+    saving = first.saving("month")
+    assert (first.name, first.price_per_month) == ("T4 whole", yuan(850))
+    assert [check.text for check in first.checks] == ["check: older architecture, no BF16"]
+    assert saving is not None
+    assert saving.per_month == yuan(1650)
+
+
+def test_what_costs_more_than_the_headline_is_not_above_the_fold() -> None:
+    assert [one.name for one in advice().above_the_fold] == ["T4 whole", "RTX 2080 Ti whole"]
+
+
+def test_candidates_come_fitting_first_and_cheapest_first() -> None:
+    candidates = advice().candidates
+
+    fits = [one.fits for one in candidates]
+    prices = [one.price_per_month.middle for one in candidates if one.fits and one.price_per_month]
+    assert fits == sorted(fits, reverse=True)
+    assert prices == sorted(prices)
+    assert candidates[-1].name == "A100 1/10"
+
+
+def test_of_candidates_at_one_price_the_one_that_frees_most_comes_first() -> None:
+    names = [one.name for one in advice().candidates if one.price_per_month == yuan(2500)]
+
+    assert names[0] == "MIG 1g.5gb"
+    assert names[-1] == "A100 40GB whole"
+
+
+def test_the_twin_with_more_compute_is_not_led_to_the_twentieth() -> None:
+    given_advice = advice(TWIN)
+
+    refused = next(one for one in given_advice.candidates if one.name == "A100 1/20")
+    assert given_advice.headline.name == "MIG 2g.10gb"
+    assert [remark.text for remark in refused.refusals] == [
+        "needs 14.4 % of the card's compute (p95 0.120 x 1.2), it gives 5.0 %"
+    ]
+
+
+def test_a_card_in_full_use_stays() -> None:
+    busy = usage_profile_of(memory_gib=35, compute={0.9: 1.0})
+
+    given_advice = advice(replace(busy, idle_class=IdleClass.OK))
+
+    assert given_advice.headline.kind is Kind.STAY
+    assert given_advice.headline.name == "A100 40GB whole"
+    assert not saves(given_advice)
+
+
+@pytest.mark.parametrize(
+    ("idle_class", "headline"),
+    [
+        pytest.param(IdleClass.UNALLOCATED, Kind.GIVE_BACK, id="held by nobody"),
+        pytest.param(IdleClass.NEVER_USED, Kind.GIVE_BACK, id="never used"),
+        pytest.param(IdleClass.PARKED, Kind.RENT_SLICE, id="parked: a model may be needed"),
+        pytest.param(IdleClass.UNKNOWN, Kind.RENT_SLICE, id="holders unknown: never given back"),
+    ],
+)
+def test_a_card_is_given_back_only_when_nobody_uses_it(
+    idle_class: IdleClass, headline: Kind
+) -> None:
+    assert advice(replace(CHAT, idle_class=idle_class)).headline.kind is headline
+
+
+def test_a_card_that_nobody_holds_needs_no_compute_reading_to_be_given_back() -> None:
+    free = replace(
+        CHAT, idle_class=IdleClass.UNALLOCATED, signal=Signal.NONE, compute_bin_seconds=()
+    )
+
+    assert advice(free).headline.kind is Kind.GIVE_BACK
+
+
+def test_memory_that_stays_reserved_on_a_free_card_is_no_veto() -> None:
+    free = replace(CHAT, idle_class=IdleClass.UNALLOCATED, memory_is_pre_allocated=True)
+
+    assert advice(free).headline.kind is Kind.GIVE_BACK
+
+
+@pytest.mark.parametrize(
+    ("profile", "code", "sentence"),
+    [
+        pytest.param(
+            replace(CHAT, end=END - timedelta(hours=25)),
+            "gone",
+            "not seen since 2026-09-13 23:00 UTC; it may have left",
+            id="gone",
+        ),
+        pytest.param(
+            usage_profile_of(observed_hours=0),
+            "unobserved",
+            "no memory reading in the window: unknown, not idle",
+            id="never observed",
+        ),
+        pytest.param(
+            usage_profile_of(observed_hours=11.96),
+            "too_little_history",
+            "12.0 h observed, 12 h needed",
+            id="just below half a day",
+        ),
+        pytest.param(
+            usage_profile_of(observed_hours=3),
+            "too_little_history",
+            "3.0 h observed, 12 h needed",
+            id="three hours",
+        ),
+        pytest.param(
+            replace(CHAT, coverage_ratio=0.794),
+            "low_coverage",
+            "79.4 % of its time observed, 80.0 % needed",
+            id="gaps",
+        ),
+        pytest.param(
+            replace(CHAT, most_cards=8),
+            "several_cards",
+            "a workload on it holds 8 cards at once: never cut a card of such a job",
+            id="part of a job of several cards",
+        ),
+        pytest.param(
+            replace(CHAT, is_shared=True),
+            "shared_card",
+            "several workloads share it and the readings are of the whole card: what each needs "
+            "is not known",
+            id="shared",
+        ),
+        pytest.param(
+            replace(CHAT, has_stuck_counter=True, busy_ratio=0.873),
+            "stuck_counter",
+            "SM activity reads 0 while the card is busy 87.3 % of the time: the profiling "
+            "counter is broken",
+            id="broken profiling counter",
+        ),
+        pytest.param(
+            usage_profile_of(card_name="NVIDIA A101"),
+            "unknown_card",
+            "NVIDIA A101 with 40.00 GiB is no card in the hardware facts",
+            id="unknown name",
+        ),
+        pytest.param(
+            usage_profile_of(memory_total_gib=20),
+            "unknown_card",
+            "NVIDIA A100-SXM4-40GB with 20.00 GiB is no card in the hardware facts",
+            id="known name with another memory",
+        ),
+        pytest.param(
+            replace(CHAT, card_name="", memory_total_bytes=None),
+            "unknown_card",
+            "a card without a name with unknown memory is no card in the hardware facts",
+            id="no name",
+        ),
+        pytest.param(
+            usage_profile_of(card_name="NVIDIA L4", memory_total_gib=22.5),
+            "no_price",
+            "the price book has no price for NVIDIA L4 in that channel; add it with --prices",
+            id="card not in the price book",
+        ),
+        pytest.param(
+            replace(CHAT, memory_is_pre_allocated=True, memory_used_peak_bytes=36 * GIB),
+            "pre_allocated",
+            "memory stands flat at 36.00 GiB: an engine reserved it when it started, what it "
+            "needs of it cannot be seen from outside",
+            id="memory reserved by an engine",
+        ),
+        pytest.param(
+            replace(CHAT, signal=Signal.NONE, compute_bin_seconds=()),
+            "compute_unmeasured",
+            "held, but its compute is not measured",
+            id="no compute reading",
+        ),
+    ],
+)
+def test_no_advice_says_why_with_the_numbers(
+    profile: UsageProfile, code: str, sentence: str
+) -> None:
+    given_answer = answer(profile)
+
+    assert isinstance(given_answer, NoAdvice)
+    assert (given_answer.reason.code, given_answer.reason.text) == (code, sentence)
+    assert given_answer.profile == profile
+    assert not saves(given_answer)
+
+
+@pytest.mark.parametrize(
+    ("profile", "now"),
+    [
+        pytest.param(CHAT, END + timedelta(hours=24), id="seen a day ago"),
+        pytest.param(usage_profile_of(observed_hours=12), END, id="half a day observed"),
+        pytest.param(replace(CHAT, coverage_ratio=0.8), END, id="80 % covered"),
+    ],
+)
+def test_data_that_just_suffices_carries_advice(profile: UsageProfile, now: datetime) -> None:
+    assert isinstance(answer(profile, now=now), Recommendation)
+
+
+def test_no_advice_still_tells_what_the_card_costs() -> None:
+    gone = answer(replace(CHAT, end=END - timedelta(days=9)))
+    unpriced = answer(usage_profile_of(card_name="NVIDIA L4", memory_total_gib=22.5))
+
+    assert isinstance(gone, NoAdvice)
+    assert isinstance(unpriced, NoAdvice)
+    assert gone.present is not None
+    assert gone.present.price_per_month == yuan(2500)
+    assert unpriced.present is None
+
+
+def test_a_card_whose_price_is_unknown_gets_no_advice_and_no_price_of_zero() -> None:
+    book = replace(BOOK, cards=tuple(replace(card, price_per_month=None) for card in BOOK.cards))
+
+    given_answer = answer(book=book)
+
+    assert isinstance(given_answer, NoAdvice)
+    assert given_answer.reason.code == "no_price"
+    assert given_answer.present is not None
+    assert given_answer.present.price_per_month is None
+
+
+@pytest.mark.parametrize(
+    ("channel", "price"), [(None, "2500"), ("custom", "2800"), ("server", "2800")]
+)
+def test_the_channel_decides_what_the_card_costs_now(channel: str | None, price: str) -> None:
+    given_answer = answer(channel=channel)
+
+    assert isinstance(given_answer, Recommendation)
+    assert given_answer.present.price_per_month == yuan(price)
+
+
+def test_a_channel_that_does_not_sell_the_card_has_no_price() -> None:
+    given_answer = answer(channel="owned")
+
+    assert isinstance(given_answer, NoAdvice)
+    assert given_answer.reason.code == "no_price"
+
+
+def test_an_advice_keeps_its_name_while_it_stays_the_same() -> None:
+    later = replace(CHAT, observed_hours=300.0)
+
+    assert advice(CHAT).id == advice(later).id == recommendation_id(UUID, "A100 1/20")
+    assert advice(CHAT).id != advice(TWIN).id
+    assert advice(CHAT).id != advice(replace(CHAT, uuid="GPU-2")).id
+
+
+@pytest.mark.parametrize(
+    ("signal", "label"),
+    [
+        (Signal.SM_ACTIVE, "measured over 14.0 days, compute by SM activity"),
+        (
+            Signal.GR_ENGINE_ACTIVE,
+            "measured over 14.0 days, compute by engine activity, an upper bound of SM activity",
+        ),
+        (
+            Signal.BUSY,
+            "measured over 14.0 days, compute by the busy gauge alone, "
+            "an upper bound of SM activity",
+        ),
+    ],
+)
+def test_the_label_says_how_long_and_by_which_signal(signal: Signal, label: str) -> None:
+    assert advice(replace(CHAT, signal=signal)).label == label
+
+
+def test_a_free_card_without_a_compute_reading_says_so() -> None:
+    free = replace(
+        CHAT, idle_class=IdleClass.UNALLOCATED, signal=Signal.NONE, compute_bin_seconds=()
+    )
+
+    assert advice(free).label == "measured over 14.0 days, compute not measured"
+
+
+def test_the_largest_saving_comes_first_then_the_most_capacity_then_no_advice() -> None:
+    saving, none = answer(), answer(replace(CHAT, coverage_ratio=0.1))
+    giving_back = answer(replace(CHAT, idle_class=IdleClass.UNALLOCATED))
+    capacity = answer(TWIN)
+    on_h100 = usage_profile_of(card_name=H100_80GB, memory_total_gib=79.6, memory_gib=30)
+    more_capacity = answer(on_h100)
+
+    ordered = sorted([none, capacity, saving, more_capacity, giving_back], key=urgency)
+
+    assert ordered == [giving_back, saving, more_capacity, capacity, none]
+    assert [saves(one) for one in ordered] == [True, True, True, True, False]
+
+
+prices = st.integers(20, 100_000).map(lambda amount: Money.exactly(amount, "CNY"))
+levels = st.dictionaries(
+    st.floats(min_value=0, max_value=1), st.integers(1, 100), min_size=1, max_size=6
+)
+profiles = st.builds(
+    usage_profile_of,
+    memory_gib=st.floats(0, 40),
+    compute=levels,
+    observed_hours=st.sampled_from([13.0, 100.0, 336.0]),
+    card_name=st.just(A100_40GB),
+)
+
+
+def priced(amounts: list[Money | None]) -> PriceBook:
+    """The built-in book with other prices; terms stay as they are."""
+    ahead = len(BOOK.slices)
+    return replace(
+        BOOK,
+        slices=tuple(
+            replace(offer, price_per_month=amount)
+            for offer, amount in zip(BOOK.slices, amounts, strict=False)
+        ),
+        cards=tuple(
+            replace(offer, price_per_month=amount)
+            for offer, amount in zip(BOOK.cards, amounts[ahead:], strict=True)
+        ),
+    )
+
+
+OFFER_COUNT = len(BOOK.slices) + len(BOOK.cards)
+
+
+@settings(deadline=None, max_examples=60)
+@given(profiles, st.lists(prices, min_size=OFFER_COUNT, max_size=OFFER_COUNT))
+def test_what_fits_and_is_cheaper_never_costs_more_than_it_saves(
+    profile: UsageProfile, amounts: list[Money | None]
+) -> None:
+    given_answer = answer(profile, book=priced(amounts))
+
+    assert isinstance(given_answer, Recommendation)
+    losses = [
+        (one.name, saving.term)
+        for one in given_answer.candidates
+        for saving in one.savings
+        if one.fits and saving.per_month.low < 0
+    ]
+    assert losses == []
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    profiles,
+    st.lists(st.one_of(st.none(), prices), min_size=OFFER_COUNT, max_size=OFFER_COUNT),
+)
+def test_an_unknown_price_never_becomes_zero(
+    profile: UsageProfile, amounts: list[Money | None]
+) -> None:
+    book = priced(amounts)
+    unknown = {offer.name for offer in book.slices if offer.price_per_month is None}
+
+    given_answer = answer(profile, book=book)
+
+    candidates = given_answer.candidates if isinstance(given_answer, Recommendation) else ()
+    assert [one for one in candidates if one.price_per_month == yuan(0)] == []
+    assert [one for one in candidates if one.fits and one.price_per_month is None] == []
+    assert [one for one in candidates if one.name in unknown and (one.fits or one.savings)] == []
+
+
+policies = st.builds(
+    Policy,
+    compute=st.builds(
+        ComputePolicy,
+        rank=st.floats(0.5, 1.0),
+        factor=st.fractions(min_value=1, max_value=2, max_denominator=20),
+    ),
+    required_isolation=st.sampled_from(ISOLATION_ORDER),
+    memory_headroom_ratio=st.floats(0, 1),
+    memory_headroom_below_week_ratio=st.floats(0, 1),
+    memory_headroom_below_day_ratio=st.floats(0, 1),
+)
+
+
+def stricter_of(first: Policy, second: Policy) -> Policy:
+    """Take the stricter of two policies in every respect."""
+    return Policy(
+        compute=ComputePolicy(
+            max(first.compute.rank, second.compute.rank),
+            max(first.compute.factor, second.compute.factor),
+        ),
+        required_isolation=max(
+            first.required_isolation, second.required_isolation, key=ISOLATION_ORDER.index
+        ),
+        memory_headroom_ratio=max(first.memory_headroom_ratio, second.memory_headroom_ratio),
+        memory_headroom_below_week_ratio=max(
+            first.memory_headroom_below_week_ratio, second.memory_headroom_below_week_ratio
+        ),
+        memory_headroom_below_day_ratio=max(
+            first.memory_headroom_below_day_ratio, second.memory_headroom_below_day_ratio
+        ),
+    )
+
+
+@settings(deadline=None)
+@given(profiles, policies, policies)
+def test_a_stricter_policy_never_makes_a_refused_tier_fit(
+    profile: UsageProfile, first: Policy, second: Policy
+) -> None:
+    strict = answer(profile, policy=stricter_of(first, second))
+
+    assert fitting(strict) <= fitting(answer(profile, policy=first))
+
+
+@settings(deadline=None)
+@given(profiles, st.floats(0, 1), st.floats(0, 1))
+def test_more_headroom_never_picks_a_smaller_tier(
+    profile: UsageProfile, first: float, second: float
+) -> None:
+    def leading_bytes(headroom_ratio: float) -> float:
+        policy = Policy(
+            memory_headroom_ratio=headroom_ratio,
+            memory_headroom_below_week_ratio=headroom_ratio,
+            memory_headroom_below_day_ratio=headroom_ratio,
+            compute=ComputePolicy(0.95, Fraction(1) + Fraction(str(headroom_ratio))),
+        )
+        return min(
+            one.memory_usable_bytes or 40 * GIB
+            for one in advice(profile, policy=policy).candidates
+            if one.fits
+        )
+
+    assert leading_bytes(min(first, second)) <= leading_bytes(max(first, second))

@@ -1,0 +1,37 @@
+"""A real disk of a few MiB, seen by one process only and gone with it."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+# As root a mount namespace is enough; without, a user namespace lends the right to mount.
+UNSHARE = (("unshare", "-m"), ("unshare", "-rm"))
+MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
+
+
+def run_on_small_disk(
+    folder: Path, size: str, command: Sequence[str], working_folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a command for which `folder` is a disk of `size`; fails the test where none can be."""
+
+    def run(unshare: Sequence[str], what: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*unshare, "sh", "-c", MOUNT, "sh", size, str(folder), *what],
+            cwd=working_folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    complaints = []
+    for unshare in UNSHARE:
+        probe = run(unshare, ["true"])
+        if probe.returncode == 0:
+            return run(unshare, command)
+        complaints.append(probe.stderr.strip())
+    pytest.fail(
+        "cannot mount a small disk to fill: this test needs root, or user namespaces "
+        f"(kernel.unprivileged_userns_clone=1): {'; '.join(complaints)}"
+    )
