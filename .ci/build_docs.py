@@ -1,6 +1,6 @@
-"""Write docs/metrics.md from the metric contract, so that it cannot go stale unseen.
+"""Write docs/metrics.md and docs/commands.md from the code, so that they cannot go stale unseen.
 
-`--check` changes nothing and fails when the page is not what the contract says.
+`--check` changes nothing and fails when a page is not what the code says.
 """
 
 import argparse
@@ -8,17 +8,19 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from rightslice.api.__main__ import commands
+from rightslice.api.command import add_common_flags
 from rightslice.contract.metrics import CONTRACT
 from rightslice.contract.spec import Kind, MetricSpec
+from rightslice.exporter.settings import parser as exporter_parser
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 # A label means the same on every metric. One that is missing here fails the build.
 LABELS = {
     "uuid": "The card, by NVML's UUID (`GPU-...`). Equal to dcgm-exporter's `UUID`.",
     "signal": "What was observed: `memory`, `busy` or `allocation` for observed seconds; "
     "`memory` or `compute` for histograms.",
-    "gpu_instance_id": "The MIG instance; empty on a card without MIG.",
     "gpu": "Index of the card on its node. It may change with a restart; `uuid` does not.",
     "name": "Model of the card, as NVML writes it.",
     "pci_bus_id": "Place of the card on the PCI bus.",
@@ -43,6 +45,17 @@ HEAD = """\
 The contract between `rightslice-exporter` and what computes with its page: rules, dashboards and
 ledger. Base units only: seconds, bytes, a ratio from 0 to 1. A series that is missing means
 unknown. It is never written as 0, and it never counts as idle.
+"""
+
+COMMANDS_HEAD = """\
+<!-- Made by .ci/build_docs.py from the programs' own flags. Edit there. -->
+# Commands
+
+Every flag can be set in the environment as well: `--node.name` as `RIGHTSLICE_NODE_NAME`. A flag
+wins over the environment, the environment over a `--config` file, that over the default.
+
+`rightslice` ends with 0 when it has an answer (no advice with its reason is one), 2 on bad usage,
+3 when a source cannot be read, 4 when the ledger cannot be used.
 """
 
 LABELS_HEAD = """
@@ -100,6 +113,34 @@ def built(contract: Iterable[MetricSpec]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def flag_row(action: argparse.Action) -> tuple[str, str]:
+    flags = ", ".join(f"`{option}`" for option in action.option_strings)
+    if action.choices:
+        flags += f" {', '.join(map(str, action.choices))}"
+    elif isinstance(action.metavar, str):
+        flags += f" {action.metavar}"
+    return flags, (action.help or "") % {"default": action.default}
+
+
+def flag_table(parser: argparse.ArgumentParser) -> Iterator[str]:
+    told = [action for action in parser._actions if action.dest != "help"]
+    return table(("flag", "meaning"), map(flag_row, told))
+
+
+def command_pages() -> str:
+    """Give the text of docs/commands.md: every program with every flag."""
+    lines = [COMMANDS_HEAD.rstrip("\n"), "", "## rightslice-exporter"]
+    lines += flag_table(exporter_parser())
+    common = argparse.ArgumentParser(add_help=False)
+    add_common_flags(common)
+    lines += ["", "## rightslice: flags of every command", *flag_table(common)]
+    for name, command in commands().items():
+        parser = argparse.ArgumentParser(add_help=False)
+        command.add_flags(parser)
+        lines += ["", f"## rightslice {name}", "", command.help, *flag_table(parser)]
+    return "\n".join(lines) + "\n"
+
+
 def wrapped(words: list[str], per_line: int = 4) -> Iterator[str]:
     for start in range(0, len(words), per_line):
         yield " ".join(words[start : start + per_line])
@@ -109,13 +150,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args().check
-    text = built(CONTRACT)
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if check:
-        print(f"stale: {PAGE.name}; run ./run generate", file=sys.stderr)
+    stale = []
+    for name, text in (("metrics.md", built(CONTRACT)), ("commands.md", command_pages())):
+        page = DOCS / name
+        if page.exists() and page.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            page.write_text(text, encoding="utf-8")
+    if check and stale:
+        print(f"stale: {', '.join(stale)}; run ./run generate", file=sys.stderr)
         return 1
-    PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

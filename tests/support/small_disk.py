@@ -1,5 +1,6 @@
 """A real disk of a few MiB, seen by one process only and gone with it."""
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ def run_on_small_disk(
             check=False,
         )
 
+    if shutil.which("unshare") is None:
+        pytest.fail("cannot mount a small disk to fill: this test needs unshare, of util-linux")
     complaints = []
     for unshare in UNSHARE:
         probe = run(unshare, ["true"])

@@ -15,11 +15,12 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from rightslice.advice.recommend import Answer, saves
 from rightslice.api import page
 from rightslice.api.fleet import Fleet
-from rightslice.api.problems import handle_problems, problem
+from rightslice.api.problems import PROBLEM_RESPONSES, handle_problems, problem
 from rightslice.api.tiers import TierDocument, tier_documents
 from rightslice.report.document import (
     AnswerDocument,
     SummaryDocument,
+    UsageDocument,
     answer_document,
     summary_document,
 )
@@ -47,7 +48,7 @@ class GpuDocument:
     node: str
     card: str
     workloads: list[str]
-    usage: Any
+    usage: UsageDocument
 
 
 class Answers:
@@ -76,6 +77,7 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
         description="See what a GPU fleet wastes, and which slice or cheaper card would do.",
         docs_url=None,  # the stock page loads its scripts from the internet
         redoc_url=None,
+        responses=PROBLEM_RESPONSES,
     )
     # A page elsewhere must not reach a loopback service through a name of its own.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK_HOSTS))
@@ -104,7 +106,9 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
         namespace: Annotated[
             str | None, Query(description="only cards held from this namespace")
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 100,
+        limit: Annotated[
+            int, Query(ge=1, le=MOST_ROWS, description="most cards on one page")
+        ] = 100,
         cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
     ) -> RecommendationList:
         """Answer for each card of the fleet, the largest saving first."""
@@ -128,9 +132,7 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
     def gpus() -> list[GpuDocument]:
         """List the cards seen in the window and how they are used."""
         documents = (answer_document(answer) for answer in answers.get())
-        return [
-            GpuDocument(d.uuid, d.node, d.card, d.workloads, asdict(d.usage)) for d in documents
-        ]
+        return [GpuDocument(d.uuid, d.node, d.card, d.workloads, d.usage) for d in documents]
 
     @app.get("/v1/gpus/{uuid}", tags=["cards"])
     def gpu(uuid: str) -> AnswerDocument:
@@ -144,7 +146,7 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
 
     @app.get("/v1/tiers", tags=["prices"])
     def tiers() -> list[TierDocument]:
-        """List what the price book offers; an unknown price is null."""
+        """List what the price book offers; prices are empty where they are unknown."""
         return tier_documents(fleet.book)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)

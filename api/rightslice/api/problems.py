@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problem documents."""
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -12,10 +13,24 @@ from starlette.exceptions import HTTPException
 from rightslice.ledger.ledger import LedgerError
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong: the status in words and as a number, and the sentence."""
+
+    title: str
+    status: int
+    detail: str
+
+
+_PROBLEM = {"model": Problem, "description": "A problem document, as RFC 9457 describes it."}
+# Every operation may answer so; said once, for the schema.
+PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
+
+
 def problem(status: int, detail: str) -> JSONResponse:
     """Make a problem document."""
-    body = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(body, status, media_type="application/problem+json")
+    body = Problem(HTTPStatus(status).phrase, status, detail)
+    return JSONResponse(asdict(body), status, media_type="application/problem+json")
 
 
 def _http(_: Request, error: Any) -> JSONResponse:

@@ -29,7 +29,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_prometheus_flags(parser)
     parser.add_argument("--api", metavar="URL", help="ask a running `rightslice serve`")
     parser.add_argument(
-        "-o", "--output", choices=FORMATS, default="table", help="(default %(default)s)"
+        "-o",
+        "--output",
+        choices=FORMATS,
+        default="table",
+        help="form of the answer (default %(default)s)",
     )
 
 

@@ -117,6 +117,8 @@ def run(given: argparse.Namespace) -> int:
     book, policy = price_book_of(given), policy_of(given)
     client = client_of(given)
     ledger = Ledger.open(given.ledger)
+    if given.ledger is None:
+        say("the ledger is kept in memory and gone with this process; keep it with --ledger FILE")
     jobs: list[Callable[[threading.Event], None]] = []
     if given.target:
         feeder = scraper.Scraper(ledger, given.scrape_interval)

@@ -54,7 +54,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="loopback address to serve on (default %(default)s)",
     )
     parser.add_argument(
-        "-o", "--output", choices=FORMATS, default="table", help="(default %(default)s)"
+        "-o",
+        "--output",
+        choices=FORMATS,
+        default="table",
+        help="form of the answer (default %(default)s)",
     )
 
 

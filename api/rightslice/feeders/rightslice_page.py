@@ -29,7 +29,6 @@ _SECONDS = {
 _HISTOGRAMS = {
     f"{metrics.GPU_MEMORY_USED_RATIO.name}_bucket": "memory",
     f"{metrics.GPU_BUSY_RATIO.name}_bucket": "busy",
-    f"{metrics.GPU_SM_ACTIVE_RATIO.name}_bucket": "sm_active",
 }
 _BIN_OF_EDGE = {edge: index for index, edge in enumerate((*RATIO_EDGES, float("inf")))}
 # What a feeder has to fetch of ours, apart from the reset signal.

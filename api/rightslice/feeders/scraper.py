@@ -28,7 +28,7 @@ Fetch = Callable[[str], str]
 
 @dataclass(slots=True)
 class TargetState:
-    """How a target fares; shown by the API."""
+    """How a target fares."""
 
     parser: PageParser = field(default_factory=PageParser)
     last_success_seconds: float | None = None
@@ -60,7 +60,10 @@ class Scraper:
     def ingest(self, target: str, page: str, now_seconds: float) -> None:
         """Take in a target's page as it stood at `now_seconds`; broken lines are skipped."""
         state = self.targets.setdefault(target, TargetState())
+        broken_before = state.parser.broken_line_count
         readings = state.parser.parse(page)
+        if state.parser.broken_line_count and not broken_before:
+            log.warning("target %s: its page has broken lines, which are skipped", target)
         if self._open_hour is None:
             self._open_hour = int(now_seconds // SECONDS_PER_HOUR)
         if any(reading.name.startswith(PREFIX) for reading in readings):
@@ -72,7 +75,10 @@ class Scraper:
 
     def fail(self, target: str, error: str) -> None:
         """Note that a target could not be read; the others are not touched by it."""
-        self.targets.setdefault(target, TargetState()).last_error = error
+        state = self.targets.setdefault(target, TargetState())
+        if state.last_error != error:  # the same failure is told once, not at each scrape
+            log.warning("%s", error)
+        state.last_error = error
 
     @property
     def open_until_seconds(self) -> float | None:
@@ -134,7 +140,6 @@ def run(
             try:
                 scraper.ingest(target, fetch(target), now_seconds())
             except SourceError as error:
-                log.warning("%s", error)
                 scraper.fail(target, str(error))
         if now_seconds() - flushed_seconds >= FLUSH_SECONDS:
             flushed_seconds = _flush(scraper, now_seconds())

@@ -186,16 +186,6 @@ GPU_BUSY_RATIO = MetricSpec(
     absent="on cards without a utilisation reading (MIG)",
     mean_seconds=MEAN_SECONDS,
 )
-GPU_SM_ACTIVE_RATIO = MetricSpec(
-    "rightslice_gpu_sm_active_ratio",
-    Kind.HISTOGRAM,
-    Unit.RATIO,
-    "Share of multiprocessors with work, one observation per observed wall-clock minute.",
-    labels=("uuid", "gpu_instance_id"),
-    buckets=RATIO_EDGES,
-    absent="on cards before Hopper; dcgm-exporter's SM activity serves there",
-    mean_seconds=MEAN_SECONDS,
-)
 
 CONTRACT: tuple[MetricSpec, ...] = tuple(
     value for value in tuple(globals().values()) if isinstance(value, MetricSpec)
