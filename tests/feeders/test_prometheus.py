@@ -115,6 +115,18 @@ def test_an_earlier_start_than_before_is_pulled_too(history: tuple[str, Ledger])
     assert one_card(ledger, START, START + timedelta(hours=12)).hour_count == 12
 
 
+def test_an_exporter_restarted_at_another_address_loses_no_hour(tmp_path: Path) -> None:
+    found = list(pages("hand-warmer", FIRST, 9, 4.4))
+    moved = {FIRST + 4.4 * 3600: "another-address:19400"}
+    data = write_blocks(tmp_path, openmetrics(found, moved=moved))
+    end = START + timedelta(hours=7)
+    with running_prometheus(data) as url:
+        card = one_card(pulled(url, START, end), START, end)
+
+    assert card.hour_count == 7
+    assert float(card.observed_seconds) == pytest.approx(7 * 3600, abs=120)
+
+
 def test_a_window_without_data_gives_no_hours(history: tuple[str, Ledger]) -> None:
     url, _ = history
     begin = START - timedelta(days=30)

@@ -100,6 +100,17 @@ def test_a_card_that_moved_to_another_target_goes_on_there() -> None:
     assert 60.0 + 9 * 60.0 <= observed <= 60.0 + 19 * 60.0
 
 
+def test_an_exporter_restarted_at_another_address_goes_on_at_once() -> None:
+    mapper = RightsliceMapper()
+    mapper.feed("old", START + 60, page(0.0))
+    mapper.feed("old", START + 120, page(60.0))
+    for number in range(4):
+        mapper.feed("new", START + 180 + 60 * number, page(30 + 60.0 * number, start=START + 150))
+    mapper.feed("old", START + 400, page(340.0))
+
+    assert mapper.table.card("GPU-1", HOUR).busy_observed_seconds == pytest.approx(60 + 3 * 60)
+
+
 def test_another_versions_edges_are_refused_and_counted() -> None:
     mapper = RightsliceMapper()
     strange = Reading("rightslice_gpu_busy_ratio_bucket", {"uuid": "GPU-1", "le": "0.33"}, 5.0)

@@ -147,10 +147,19 @@ def test_a_folder_that_is_missing_is_named_not_taken_for_a_lock(
     assert "No such file or directory; name another --ledger" in str(refusal.value)
 
 
+def test_a_file_that_was_cut_off_before_its_first_byte_becomes_a_ledger(tmp_path: Path) -> None:
+    file = tmp_path / "facts.duckdb"
+    file.touch()
+
+    ledger = Ledger.open(file)
+
+    assert ledger.span() is None
+    ledger.close()
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"", id="empty"),
         pytest.param(b"no database\n", id="text"),
         pytest.param(random.Random(1).randbytes(20_000), id="noise"),
         # With its extensions on, DuckDB would fetch one for this from the network.

@@ -198,14 +198,26 @@ def test_the_summary_of_a_fleet_adds_up_with_each_card_once() -> None:
         unpriced_count=1,
         price_per_month=MoneyDocument("25000.00", "30000.00", "CNY", False),
         saving_per_month=MoneyDocument("4100.00", "4100.00", "CNY", False),
+        server_saving_per_month=None,
         freed_per_month=MoneyDocument("8750.00", "13125.00", "CNY", False),
         no_advice={"gone": 1, "no_price": 1, "several_cards": 1, "shared_card": 1},
     )
     assert summary.card_count == summary.advised_count + sum(summary.no_advice.values())
 
 
+def test_a_card_of_a_server_saves_no_cash_before_the_server_ends() -> None:
+    free_in_server = replace(
+        FREE, card_name="NVIDIA H100 80GB HBM3", memory_total_bytes=81559 << 20
+    )
+
+    summary = summary_document([answered(free_in_server)])
+
+    assert summary.saving_per_month is None
+    assert summary.server_saving_per_month == MoneyDocument("10000.00", "15000.00", "CNY", False)
+
+
 def test_the_summary_of_nothing_knows_no_money() -> None:
-    assert summary_document([]) == SummaryDocument(0, 0, 0, 0, None, None, None, {})
+    assert summary_document([]) == SummaryDocument(0, 0, 0, 0, None, None, None, None, {})
 
 
 def test_a_fleet_without_prices_costs_an_unknown_amount_not_zero() -> None:

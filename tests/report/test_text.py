@@ -227,7 +227,7 @@ def test_every_kind_of_cash_has_its_words() -> None:
     assert document(ON_H100)["candidates"][0]["cash"] in CASH_WORDS
 
 
-SUMMARY = asdict(SummaryDocument(8, 4, 3, 1, None, None, None, {}))
+SUMMARY = asdict(SummaryDocument(8, 4, 3, 1, None, None, None, None, {}))
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,18 @@ SUMMARY = asdict(SummaryDocument(8, 4, 3, 1, None, None, None, {}))
         ),
         pytest.param(
             {"freed_per_month": money("8750.00", "13125.00")},
-            "8 cards, advice for 4, 3 of them could do with less, capacity worth "
-            "8,750 to 13,125 CNY a month.",
+            "8 cards, advice for 4, 3 of them could do with less: "
+            "8,750 to 13,125 CNY a month of freed capacity.",
             id="capacity",
+        ),
+        pytest.param(
+            {
+                "saving_per_month": money("4100.00"),
+                "server_saving_per_month": money("10000.00", "15000.00"),
+            },
+            "8 cards, advice for 4, 3 of them could do with less: 4,100 CNY a month in cash, "
+            "10,000 to 15,000 CNY a month in cash once whole servers end.",
+            id="server",
         ),
         pytest.param(
             {"no_advice": {"gone": 1, "shared_card": 3}},

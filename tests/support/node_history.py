@@ -52,10 +52,17 @@ def pages(
             sampler.close()
 
 
-def openmetrics(found: list[Page], instance: str = "node-1:19400") -> Iterator[str]:
-    """Write pages as a Prometheus would have stored them, grouped by series."""
+def openmetrics(
+    found: list[Page], instance: str = "node-1:19400", moved: dict[float, str] | None = None
+) -> Iterator[str]:
+    """Write pages as a Prometheus would have stored them, grouped by series.
+
+    `moved` gives the instance from a time on.
+    """
     series: dict[str, list[str]] = {}
     for page in found:
+        for since_seconds, name in (moved or {}).items():
+            instance = name if page.now_seconds >= since_seconds else instance
         for line in page.text.splitlines():
             if line.startswith("#"):
                 continue

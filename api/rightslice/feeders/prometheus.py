@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,6 @@ EDGE_INTERVALS = 2.5
 DEFAULT_INTERVAL_SECONDS = 60.0
 
 Progress = Callable[[int, int], None]
-Target = str
 
 
 class Source(StrEnum):
@@ -64,6 +64,20 @@ class Found:
     dcgm_uuids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dcgm_label_sets: list[dict[str, str]] = field(default_factory=list)
     our_targets: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A target of ours, how to select its series, and the start times that it told."""
+
+    name: str
+    matchers: str
+    starts: list[Samples]
+
+    @property
+    def start_seconds(self) -> float:
+        """Give the earliest start time told; later than any for a target that told none."""
+        return min((value for one in self.starts for _, value in one.samples), default=math.inf)
 
 
 def pull(
@@ -156,8 +170,13 @@ class _Pull:
             for uuids in _batches(all_uuids, CARDS_PER_QUERY):
                 matcher = f"{label}=~{_any_of(uuids)}"
                 self._read_dcgm(found.dcgm_names, matcher, start_seconds, end_seconds)
-        for job, instance in found.our_targets:
-            self._read_ours(job, instance, day_hour, until_hour)
+        span = (start_seconds, end_seconds)
+        processes = [self._process(job, instance, span) for job, instance in found.our_targets]
+        # Older processes first: one that was started later, at another address, takes its cards
+        # over from them.
+        for process in sorted(processes, key=lambda one: one.start_seconds):
+            if process.starts:
+                self._read_ours(process, day_hour, until_hour)
 
     def _read_dcgm(
         self, names: Iterable[str], matcher: str, start_seconds: float, end_seconds: float
@@ -168,15 +187,17 @@ class _Pull:
         for now_seconds, readings in sorted(_scrapes(series).items()):
             self._dcgm.feed(now_seconds, readings, interval_seconds)
 
-    def _read_ours(self, job: str, instance: str, day_hour: int, until_hour: int) -> None:
-        """Read counters around the edges of hours, and whole hours in which they were reset."""
-        target = f"job={_quoted(job)}, instance={_quoted(instance)}"
+    def _process(self, job: str, instance: str, span: tuple[float, float]) -> Process:
+        """Look up when a target's process was started, over a span."""
+        matchers = f"job={_quoted(job)}, instance={_quoted(instance)}"
+        selector = f"{rightslice_page.RESET_NAME}{{{matchers}}}"
+        return Process(f"{job} {instance}", matchers, list(self._client.raw(selector, *span)))
+
+    def _read_ours(self, process: Process, day_hour: int, until_hour: int) -> None:
+        """Read counters around the edges of hours, and uneven hours as a whole."""
+        margin_seconds = EDGE_INTERVALS * _usual_interval(process.starts)
         span = (day_hour * SECONDS_PER_HOUR - LEAD_SECONDS, float(until_hour * SECONDS_PER_HOUR))
-        starts = list(self._client.raw(f"{rightslice_page.RESET_NAME}{{{target}}}", *span))
-        if not starts:
-            return
-        margin_seconds = EDGE_INTERVALS * _usual_interval(starts)
-        reset_hours = _hours_of_change(starts)
+        uneven_hours = _uneven_hours(process.starts, span, margin_seconds)
         names = "|".join(
             (
                 *rightslice_page.COUNTER_NAMES,
@@ -184,12 +205,12 @@ class _Pull:
                 rightslice_page.RESET_NAME,
             )
         )
-        selector = f'{{__name__=~"{names}", {target}}}'
+        selector = f'{{__name__=~"{names}", {process.matchers}}}'
         pieces = []
         for edge_hour in range(day_hour, until_hour + 1):
             edge_seconds = float(edge_hour * SECONDS_PER_HOUR)
             begin_seconds = edge_seconds - margin_seconds
-            if {edge_hour - 1, edge_hour} & reset_hours:
+            if edge_hour - 1 in uneven_hours:
                 begin_seconds = edge_seconds - SECONDS_PER_HOUR - margin_seconds
             pieces.append((begin_seconds, edge_seconds + margin_seconds))
         scrapes: dict[float, list[Reading]] = {}
@@ -197,11 +218,11 @@ class _Pull:
             series = list(self._client.raw(selector, begin_seconds, end_seconds))
             scrapes |= _scrapes(series)
         for now_seconds, readings in sorted(scrapes.items()):
-            self._ours.feed(f"{job} {instance}", now_seconds, readings)
-        self._read_peaks(target, day_hour, until_hour)
+            self._ours.feed(process.name, now_seconds, readings)
+        self._read_peaks(process.matchers, day_hour, until_hour)
 
-    def _read_peaks(self, target: str, day_hour: int, until_hour: int) -> None:
-        query = f"max_over_time({rightslice_page.PEAK_NAME}{{{target}}}[1h])"
+    def _read_peaks(self, matchers: str, day_hour: int, until_hour: int) -> None:
+        query = f"max_over_time({rightslice_page.PEAK_NAME}{{{matchers}}}[1h])"
         first_end, last_end = (day_hour + 1) * SECONDS_PER_HOUR, until_hour * SECONDS_PER_HOUR
         for series in self._client.steps(query, first_end, last_end, SECONDS_PER_HOUR):
             uuid = series.labels.get("uuid", "")
@@ -285,13 +306,20 @@ def _scrapes(series: Iterable[Samples]) -> dict[float, list[Reading]]:
     return scrapes
 
 
-def _hours_of_change(starts: Iterable[Samples]) -> set[int]:
-    """Give the hours in which a process start time changed."""
+def _uneven_hours(
+    starts: Iterable[Samples], span: tuple[float, float], margin_seconds: float
+) -> set[int]:
+    """Give the hours of a span in which a target came, went, fell silent or was restarted.
+
+    There, readings around the edges do not tell what lies between.
+    """
     stamped = sorted(row for one in starts for row in one.samples)
+    ends = [(span[0], stamped[0][1]), *stamped, (span[1], stamped[-1][1])]
     return {
         int(seconds // SECONDS_PER_HOUR)
-        for (_, before), (seconds, after) in pairwise(stamped)
-        if after != before
+        for (before_seconds, before), (after_seconds, after) in pairwise(ends)
+        if after != before or after_seconds - before_seconds > margin_seconds
+        for seconds in (before_seconds, after_seconds)
     }
 
 

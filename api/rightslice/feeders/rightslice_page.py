@@ -12,8 +12,10 @@ from rightslice.feeders.hours import hour_of, spread
 from rightslice.feeders.readings import Reading, is_blank
 from rightslice.ledger.rows import SOURCE_RIGHTSLICE
 
-# One card told by two scrape jobs is one card: the first keeps it until it falls silent.
+# One card told by two targets is one card. The first keeps it until it falls silent, or until a
+# newer process tells of it: an exporter that was restarted at another address.
 TARGET_SILENT_SECONDS = 600.0
+NEWER_SECONDS = 1.0
 BUSY_SIGNAL = "busy"
 
 _OBSERVED = {
@@ -43,6 +45,15 @@ PEAK_NAME = metrics.GPU_MEMORY_USED_PEAK_BYTES.name
 RESET_NAME = metrics.PROCESS_START_TIME_SECONDS.name
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The target that tells of a card."""
+
+    target_name: str
+    seen_seconds: float
+    process_start_seconds: float
+
+
 @dataclass(slots=True)
 class RightsliceMapper:
     """Takes in scrapes of our exporters, in the order of time per target."""
@@ -50,7 +61,7 @@ class RightsliceMapper:
     table: HourTable = field(default_factory=lambda: HourTable(SOURCE_RIGHTSLICE))
     targets: dict[str, Target] = field(default_factory=dict)
     rejected_count: int = 0
-    _owner: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _owners: dict[str, Owner] = field(default_factory=dict)
 
     def feed(self, target_name: str, now_seconds: float, readings: Iterable[Reading]) -> None:
         """Take in one scrape; one that is not newer than the target's last is ignored."""
@@ -58,13 +69,12 @@ class RightsliceMapper:
         for reading in readings:
             by_name.setdefault(reading.name, []).append(reading)
         starts = by_name.get(RESET_NAME)
-        scrape = open_scrape(
-            self.targets.setdefault(target_name, Target()),
-            now_seconds,
-            starts[0].value if starts else None,
-        )
+        process_start_seconds = starts[0].value if starts else None
+        target = self.targets.setdefault(target_name, Target())
+        scrape = open_scrape(target, now_seconds, process_start_seconds)
         if scrape is None:
             return
+        teller = Owner(target_name, now_seconds, process_start_seconds or 0.0)
         nodes = by_name.get(metrics.NODE_INFO.name)
         node = nodes[0].labels.get("node", "") if nodes else ""
         intervals = {
@@ -73,17 +83,20 @@ class RightsliceMapper:
         }
         for reading in by_name.get(metrics.GPU_INFO.name, ()):
             uuid = reading.labels.get("uuid", "")
-            if self._owns(target_name, uuid, now_seconds):
+            if self._owns(teller, uuid):
                 self.table.see(uuid, now_seconds, node, reading.labels.get("name", ""))
         for name, found in by_name.items():
             for reading in found:
                 self._take(target_name, scrape, name, reading, intervals)
 
-    def _owns(self, target_name: str, uuid: str, now_seconds: float) -> bool:
-        owner, seen_seconds = self._owner.get(uuid, (target_name, now_seconds))
-        if owner != target_name and now_seconds - seen_seconds < TARGET_SILENT_SECONDS:
+    def _owns(self, teller: Owner, uuid: str) -> bool:
+        """Tell whether a card is this target's to tell of, and note that it is."""
+        owner = self._owners.get(uuid, teller)
+        is_newer = teller.process_start_seconds > owner.process_start_seconds + NEWER_SECONDS
+        is_silent = teller.seen_seconds - owner.seen_seconds >= TARGET_SILENT_SECONDS
+        if owner.target_name != teller.target_name and not (is_newer or is_silent):
             return False
-        self._owner[uuid] = (target_name, now_seconds)
+        self._owners[uuid] = teller
         return True
 
     def _take(
@@ -100,7 +113,8 @@ class RightsliceMapper:
         if is_blank(reading.value):
             self.rejected_count += 1
             return
-        if self._owner.get(uuid, (target_name,))[0] != target_name:
+        owner = self._owners.get(uuid)
+        if owner is not None and owner.target_name != target_name:
             return
         if name in _HISTOGRAMS:
             self._take_bucket(scrape, uuid, _HISTOGRAMS[name], reading, intervals)

@@ -85,6 +85,8 @@ class Ledger:
     @classmethod
     def open(cls, file: Path | None = None) -> "Ledger":
         """Open or create a ledger file, or one in memory without `file`."""
+        if file is not None and file.is_file() and file.stat().st_size == 0:
+            file.unlink()  # created and then cut off: there is nothing in it to lose
         try:
             connection = duckdb.connect(str(file) if file else ":memory:", config=OFFLINE)
         except duckdb.Error as error:

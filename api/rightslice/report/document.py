@@ -136,8 +136,9 @@ class AnswerDocument:
 class SummaryDocument:
     """The fleet in one line. Cards without a known price are counted, never priced at 0.
 
-    `saving_per_month` is cash at month terms; `freed_per_month` is capacity on cards that stay
-    paid. `no_advice` counts cards by the code of the reason.
+    At month terms: `saving_per_month` is cash from the month a card ends, `server_saving_per_month`
+    becomes cash only when every card of its server has ended, `freed_per_month` is capacity on
+    cards that stay paid. `no_advice` counts cards by the code of the reason.
     """
 
     card_count: int
@@ -146,6 +147,7 @@ class SummaryDocument:
     unpriced_count: int
     price_per_month: MoneyDocument | None
     saving_per_month: MoneyDocument | None
+    server_saving_per_month: MoneyDocument | None
     freed_per_month: MoneyDocument | None
     no_advice: dict[str, int]
 
@@ -180,12 +182,6 @@ def summary_document(answers: Iterable[Answer]) -> SummaryDocument:
         if isinstance(answer, NoAdvice):
             reasons[answer.reason.code] = reasons.get(answer.reason.code, 0) + 1
     acting = [advice for advice in advised if advice.headline.kind is not Kind.STAY]
-    cash = [
-        saving.per_month
-        for advice in acting
-        if advice.headline.cash in (Cash.NOW, Cash.WHEN_SERVER_ENDS)
-        and (saving := advice.headline.saving(TERM_MONTH)) is not None
-    ]
     freed = [a.headline.freed_per_month for a in acting if a.headline.freed_per_month]
     prices = [
         answer.present.price_per_month
@@ -198,10 +194,21 @@ def summary_document(answers: Iterable[Answer]) -> SummaryDocument:
         saving_count=len(acting),
         unpriced_count=len(answers) - len(prices),
         price_per_month=_sum(prices),
-        saving_per_month=_sum(cash),
+        saving_per_month=_sum(_savings(acting, Cash.NOW)),
+        server_saving_per_month=_sum(_savings(acting, Cash.WHEN_SERVER_ENDS)),
         freed_per_month=_sum(freed),
         no_advice=dict(sorted(reasons.items())),
     )
+
+
+def _savings(acting: list[Recommendation], cash: Cash) -> list[Money]:
+    """List the headlines' monthly savings that become cash in one way."""
+    return [
+        saving.per_month
+        for advice in acting
+        if advice.headline.cash is cash
+        and (saving := advice.headline.saving(TERM_MONTH)) is not None
+    ]
 
 
 def _sum(amounts: list[Money]) -> MoneyDocument | None:

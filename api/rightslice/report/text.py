@@ -15,6 +15,14 @@ CASH_WORDS = {
 }
 
 
+# What the summary's amounts are worth, and when.
+SUMMARY_SAVINGS = (
+    ("saving_per_month", "in cash"),
+    ("server_saving_per_month", "in cash once whole servers end"),
+    ("freed_per_month", "of freed capacity"),
+)
+
+
 def amount_text(amount: str) -> str:
     """Write "1600.00" as "1,600", and "68.50" as "68.50"."""
     value = Decimal(amount)
@@ -133,10 +141,13 @@ def summary_text(summary: Document) -> str:
         f"{summary['card_count']} cards, advice for {summary['advised_count']}, "
         f"{summary['saving_count']} of them could do with less"
     )
-    if summary["saving_per_month"]:
-        text += f": {money_text(summary['saving_per_month'])} a month in cash"
-    if summary["freed_per_month"]:
-        text += f", capacity worth {money_text(summary['freed_per_month'])} a month"
+    parts = [
+        f"{money_text(summary[key])} a month {words}"
+        for key, words in SUMMARY_SAVINGS
+        if summary[key] is not None
+    ]
+    if parts:
+        text += f": {', '.join(parts)}"
     if summary["no_advice"]:
         reasons = ", ".join(f"{code} {count}" for code, count in summary["no_advice"].items())
         text += f". No advice for {sum(summary['no_advice'].values())}: {reasons}"
