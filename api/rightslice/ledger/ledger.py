@@ -161,13 +161,8 @@ class Ledger:
                 _replace_card_hours(run, batch.cards)
             if batch.workloads:
                 _replace_workload_hours(run, batch.workloads)
-            for attributes in batch.attributes:
-                moment = {"uuid": attributes.uuid, "since": _naive(attributes.since)}
-                run(queries.DELETE_CARD_ATTRIBUTE, moment)
-                run(
-                    queries.ADD_CARD_ATTRIBUTE,
-                    moment | {"node": attributes.node, "name": attributes.name},
-                )
+            if batch.attributes:
+                _replace_attributes(run, batch.attributes)
             if feeder is not None and state is not None:
                 run("DELETE FROM feeder_state WHERE feeder = ?", [feeder])
                 run(
@@ -276,6 +271,19 @@ def _card_hour_values(row: CardHour) -> tuple[Any, ...]:
         row.sm_active_interval_seconds,
         list(row.quality),
     )
+
+
+def _replace_attributes(run: Any, rows: Sequence[CardAttributes]) -> None:
+    columns = [
+        [row.uuid for row in rows],
+        [_naive(row.since) for row in rows],
+        [row.node for row in rows],
+        [row.name for row in rows],
+    ]
+    run(queries.STAGE_CARD_ATTRIBUTES, columns)
+    run(queries.DELETE_REPLACED_CARD_ATTRIBUTES)
+    run(queries.INSERT_STAGED_CARD_ATTRIBUTES)
+    run("DROP TABLE staged_attribute")
 
 
 def _replace_workload_hours(run: Any, rows: Sequence[WorkloadHour]) -> None:

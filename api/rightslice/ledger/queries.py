@@ -52,21 +52,38 @@ ADD_CARDS = """
     WHERE told.uuid NOT IN (SELECT uuid FROM card)
 """
 # What was told of the same moment before is replaced.
-DELETE_CARD_ATTRIBUTE = """
-    DELETE FROM card_attribute USING card
-    WHERE card.uuid = $uuid AND card_attribute.card_id = card.card_id
-      AND card_attribute.since = $since
+_ATTRIBUTE_COLUMNS = (
+    ("uuid", "VARCHAR"),
+    ("since", "TIMESTAMP"),
+    ("node", "VARCHAR"),
+    ("name", "VARCHAR"),
+)
+STAGE_CARD_ATTRIBUTES = (
+    f"CREATE TEMP TABLE staged_attribute AS SELECT {_unnest(_ATTRIBUTE_COLUMNS)}, "
+    "generate_subscripts($1, 1) AS told"
+)
+# What was told of the same moment before is replaced.
+DELETE_REPLACED_CARD_ATTRIBUTES = """
+    DELETE FROM card_attribute USING staged_attribute AS staged, card
+    WHERE card.uuid = staged.uuid AND card_attribute.card_id = card.card_id
+      AND card_attribute.since = staged.since
 """
-# A new dated row only when something changed.
-ADD_CARD_ATTRIBUTE = """
+# A new dated row only when something changed; of two tellers at one moment the last one counts.
+INSERT_STAGED_CARD_ATTRIBUTES = """
+    WITH latest_told AS (
+        SELECT card_id, since, node, name FROM staged_attribute JOIN card USING (uuid)
+        QUALIFY row_number() OVER (PARTITION BY card_id, since ORDER BY told DESC) = 1
+    )
     INSERT INTO card_attribute
-    SELECT card_id, $since, $node, $name FROM card
-    WHERE uuid = $uuid AND NOT EXISTS (
+    SELECT card_id, since, node, name FROM latest_told
+    WHERE NOT EXISTS (
         SELECT 1 FROM (
-            SELECT node, name FROM card_attribute AS old
-            WHERE old.card_id = card.card_id AND old.since <= $since
-            ORDER BY old.since DESC LIMIT 1
-        ) WHERE node = $node AND name = $name
+            SELECT old.card_id, max(old.since) AS since FROM card_attribute AS old
+            JOIN latest_told AS new ON new.card_id = old.card_id AND old.since <= new.since
+            GROUP BY old.card_id
+        ) AS last JOIN card_attribute AS known USING (card_id, since)
+        WHERE known.card_id = latest_told.card_id
+          AND known.node = latest_told.node AND known.name = latest_told.name
     )
 """
 STAGE_CARD_HOURS = f"CREATE TEMP TABLE staged_card_hour AS SELECT {_unnest(CARD_HOUR_COLUMNS)}"
