@@ -92,7 +92,7 @@ def test_compute_never_measured_is_an_unknown_need() -> None:
 def test_a_twentieth_is_enough_when_95_percent_of_the_means_are_at_or_below_a_24th(
     share_of_time: float, fits: bool, level: float
 ) -> None:
-    profile = usage_profile_of(compute={level: share_of_time, 0.3: 1 - share_of_time})
+    profile = usage_profile_of(compute={level: share_of_time, 0.1: 1 - share_of_time})
 
     fit = compute_fit(profile, TWENTIETH, DEFAULT_POLICY)
 
@@ -102,12 +102,24 @@ def test_a_twentieth_is_enough_when_95_percent_of_the_means_are_at_or_below_a_24
     assert not fit.is_borderline
 
 
+def test_a_tier_that_does_less_than_the_mean_demand_never_fits() -> None:
+    burst = usage_profile_of(compute={0.04: 0.955, 1.0: 0.045})
+
+    fit = compute_fit(burst, TWENTIETH, DEFAULT_POLICY)
+
+    assert fit.share_of_time_ratio == pytest.approx(0.955)
+    assert fit.mean_ratio == pytest.approx(0.955 / 24 + 0.045)
+    assert (fit.fits, fit.mean_fits) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("name", "compute", "fits"),
     [
-        pytest.param("latency", {0.04: 0.985, 0.3: 0.015}, False, id="latency asks for 99 %"),
-        pytest.param("latency", {0.04: 0.99, 0.3: 0.01}, True, id="latency has 99 %"),
-        pytest.param("batch", {0.05: 0.90, 0.3: 0.10}, True, id="batch takes the whole share"),
+        pytest.param("latency", {0.04: 0.985, 0.1: 0.015}, False, id="latency asks for 99 %"),
+        pytest.param("latency", {0.04: 0.99, 0.1: 0.01}, True, id="latency has 99 %"),
+        pytest.param(
+            "batch", {0.03: 0.50, 0.05: 0.40, 0.1: 0.10}, True, id="batch takes the whole share"
+        ),
         pytest.param("batch", {0.05: 0.89, 0.3: 0.11}, False, id="batch asks for 90 %"),
         pytest.param("balanced", {0.05: 0.95, 0.3: 0.05}, False, id="balanced leaves headroom"),
     ],
@@ -123,7 +135,7 @@ def test_the_policy_sets_rank_and_headroom(
 @pytest.mark.parametrize(
     ("compute", "fits", "is_borderline"),
     [
-        pytest.param({0.03: 0.96, 0.3: 0.04}, True, False, id="enough at the lower edge"),
+        pytest.param({0.03: 0.96, 0.1: 0.04}, True, False, id="enough at the lower edge"),
         pytest.param({0.02: 0.94, 0.035: 0.06}, False, True, id="perhaps enough"),
         pytest.param({0.02: 0.90, 0.2: 0.10}, False, False, id="certainly not enough"),
     ],

@@ -26,10 +26,12 @@ from rightslice.advice.recommend import (
 )
 from rightslice.catalogue.money import Money
 from rightslice.catalogue.price_book import PriceBook, load_price_book
+from rightslice.profile.flags import FLAG_MIG, FLAG_STUCK_COUNTER
 from rightslice.profile.profile import IdleClass, Signal, UsageProfile
 
 BOOK = load_price_book()
 CHAT = usage_profile_of()
+UNUSED = replace(CHAT, memory_used_peak_bytes=4 << 20, busy_ratio=0.0)
 TWIN = usage_profile_of(compute={0.04: 0.948, 0.12: 0.05, 0.5: 0.002})
 
 
@@ -119,7 +121,7 @@ def test_a_card_in_full_use_stays() -> None:
 @pytest.mark.parametrize(
     ("idle_class", "headline"),
     [
-        pytest.param(IdleClass.UNALLOCATED, Kind.GIVE_BACK, id="held by nobody"),
+        pytest.param(IdleClass.UNALLOCATED, Kind.STAY, id="in use by nobody known"),
         pytest.param(IdleClass.NEVER_USED, Kind.GIVE_BACK, id="never used"),
         pytest.param(IdleClass.PARKED, Kind.RENT_SLICE, id="parked: a model may be needed"),
         pytest.param(IdleClass.UNKNOWN, Kind.RENT_SLICE, id="holders unknown: never given back"),
@@ -133,14 +135,21 @@ def test_a_card_is_given_back_only_when_nobody_uses_it(
 
 def test_a_card_that_nobody_holds_needs_no_compute_reading_to_be_given_back() -> None:
     free = replace(
-        CHAT, idle_class=IdleClass.UNALLOCATED, signal=Signal.NONE, compute_bin_seconds=()
+        UNUSED, idle_class=IdleClass.UNALLOCATED, signal=Signal.NONE, compute_bin_seconds=()
     )
 
     assert advice(free).headline.kind is Kind.GIVE_BACK
 
 
+def test_a_card_in_use_by_nobody_known_is_given_back_only_after_a_look() -> None:
+    answered = advice(replace(CHAT, idle_class=IdleClass.UNALLOCATED))
+
+    assert answered.headline.kind is Kind.STAY
+    assert [check.code for check in answered.above_the_fold[0].checks] == ["unrequested_use"]
+
+
 def test_memory_that_stays_reserved_on_a_free_card_is_no_veto() -> None:
-    free = replace(CHAT, idle_class=IdleClass.UNALLOCATED, memory_is_pre_allocated=True)
+    free = replace(UNUSED, idle_class=IdleClass.UNALLOCATED, memory_is_pre_allocated=True)
 
     assert advice(free).headline.kind is Kind.GIVE_BACK
 
@@ -192,11 +201,30 @@ def test_memory_that_stays_reserved_on_a_free_card_is_no_veto() -> None:
             id="shared",
         ),
         pytest.param(
-            replace(CHAT, has_stuck_counter=True, busy_ratio=0.873),
+            replace(CHAT, quality=(FLAG_STUCK_COUNTER,), signal=Signal.BUSY, busy_ratio=0.873),
             "stuck_counter",
-            "SM activity reads 0 while the card is busy 87.3 % of the time: the profiling "
+            "SM activity read 0 while the card was busy 87.3 % of the time: the profiling "
             "counter is broken",
             id="broken profiling counter",
+        ),
+        pytest.param(
+            replace(CHAT, quality=(FLAG_MIG,)),
+            "mig_card",
+            "it is cut by MIG and its instances are used one by one; advice on instances is not "
+            "given yet",
+            id="MIG mode",
+        ),
+        pytest.param(
+            replace(CHAT, holder_coverage_ratio=0.5),
+            "holders_unknown",
+            "who holds it is known for 50.0 % of its time, 80.0 % needed",
+            id="holders not seen",
+        ),
+        pytest.param(
+            replace(CHAT, compute_coverage_ratio=0.1),
+            "low_compute_coverage",
+            "its compute was observed 10.0 % of its time, 80.0 % needed",
+            id="compute hardly seen",
         ),
         pytest.param(
             usage_profile_of(card_name="NVIDIA A101"),
@@ -251,7 +279,7 @@ def test_no_advice_says_why_with_the_numbers(
 @pytest.mark.parametrize(
     ("profile", "now"),
     [
-        pytest.param(CHAT, END + timedelta(hours=24), id="seen a day ago"),
+        pytest.param(CHAT, END + timedelta(hours=6), id="seen six hours ago"),
         pytest.param(usage_profile_of(observed_hours=12), END, id="half a day observed"),
         pytest.param(replace(CHAT, coverage_ratio=0.8), END, id="80 % covered"),
     ],
@@ -328,7 +356,7 @@ def test_the_label_says_how_long_and_by_which_signal(signal: Signal, label: str)
 
 def test_a_free_card_without_a_compute_reading_says_so() -> None:
     free = replace(
-        CHAT, idle_class=IdleClass.UNALLOCATED, signal=Signal.NONE, compute_bin_seconds=()
+        UNUSED, idle_class=IdleClass.UNALLOCATED, signal=Signal.NONE, compute_bin_seconds=()
     )
 
     assert advice(free).label == "measured over 14.0 days, compute not measured"
@@ -336,7 +364,7 @@ def test_a_free_card_without_a_compute_reading_says_so() -> None:
 
 def test_the_largest_saving_comes_first_then_the_most_capacity_then_no_advice() -> None:
     saving, none = answer(), answer(replace(CHAT, coverage_ratio=0.1))
-    giving_back = answer(replace(CHAT, idle_class=IdleClass.UNALLOCATED))
+    giving_back = answer(replace(UNUSED, idle_class=IdleClass.UNALLOCATED))
     capacity = answer(TWIN)
     on_h100 = usage_profile_of(card_name=H100_80GB, memory_total_gib=79.6, memory_gib=30)
     more_capacity = answer(on_h100)

@@ -355,7 +355,19 @@ def test_a_card_with_a_price_range_has_no_one_break_even() -> None:
 def test_a_move_to_another_card_names_what_it_may_break(
     profile: UsageProfile, target: str, checks: tuple[Remark, ...]
 ) -> None:
-    assert whole(ask(profile), CARDS[target, "cloud"]).checks == checks
+    found = whole(ask(profile), CARDS[target, "cloud"]).checks
+
+    assert tuple(check for check in found if check.code != "paid_twice") == checks
+
+
+def test_a_slice_beside_a_server_is_paid_on_top_until_the_server_ends() -> None:
+    (check,) = [
+        check
+        for check in whole(ask(ON_H100), CARDS["T4", "cloud"]).checks
+        if check.code == "paid_twice"
+    ]
+
+    assert check.text == "check: costs 850.00 CNY a month more until the whole server ends"
 
 
 def test_an_older_card_that_loses_nothing_is_still_to_be_checked() -> None:

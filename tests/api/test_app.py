@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -121,6 +122,13 @@ def test_health_needs_no_ledger_and_readiness_does() -> None:
         assert client.get("/healthz").status_code == 200
         assert client.get("/readyz").status_code == 503
         assert "no hour yet" in client.get("/readyz").json()["detail"]
+
+
+def test_readiness_lapses_when_nothing_is_told_any_more() -> None:
+    late = replace(small_fleet(), now=lambda: END + timedelta(hours=4))
+    with client_of(create_app(small_fleet())) as fresh, client_of(create_app(late)) as stale:
+        assert fresh.get("/readyz").status_code == 200
+        assert "told nothing since 2026-03-30 00:00" in stale.get("/readyz").json()["detail"]
 
 
 def test_a_ledger_that_fails_is_said_and_the_process_lives(client: TestClient) -> None:

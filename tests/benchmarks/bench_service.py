@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
+from support.intervals import every
 
 from rightslice.advice.policy import DEFAULT_POLICY
 from rightslice.api.fleet import Fleet
@@ -46,7 +47,7 @@ def bench_pages() -> None:
 
     def feed() -> None:
         clock[0] += 60
-        mapper.feed(clock[0], readings, 60.0)
+        mapper.feed(clock[0], readings, every(60.0))
 
     fed = seconds(feed, 20)
     print(f"parse a page          ours {1e6 * ours / lines:6.2f} us/line")

@@ -36,19 +36,40 @@ def test_an_hour_without_any_reading_is_a_row_without_observed_time() -> None:
     assert [row.observed_seconds for row in rows] == [0.0, 0.0]
 
 
-def test_a_card_that_nobody_saw_for_a_day_has_left() -> None:
-    rows = table().card_hours(range(1_000, 1_100), START + 100 * 3600)
+def test_a_card_unseen_for_a_day_while_others_were_seen_has_left() -> None:
+    made = table()
+    made.see("GPU-2", START + 100 * 3600, "node-1", "NVIDIA A30")
 
-    assert len(rows) == 24
+    rows = made.card_hours(range(1_000, 1_100), START + 100 * 3600)
+
+    assert [row.uuid for row in rows] == ["GPU-1"] * 24
+    assert made.forget_departed(START + 100 * 3600) == {"GPU-1"}
+
+
+def test_while_nothing_at_all_was_read_no_card_has_left() -> None:
+    made = table()
+    made.see("GPU-1", START + 99 * 3600, "node-1", "NVIDIA A30")
+
+    rows = made.card_hours(range(1_000, 1_100), START + 100 * 3600)
+
+    assert sum(row.owned_seconds for row in rows) == 100 * 3600
+
+
+def test_a_name_that_is_not_told_again_is_kept() -> None:
+    made = table()
+    made.see("GPU-1", START + 60, "", "")
+
+    assert made.names["GPU-1"] == ("node-1", "NVIDIA A30")
 
 
 def test_a_card_that_comes_back_owns_no_hour_of_its_absence() -> None:
     made = table()
+    made.see("GPU-2", START + 50 * 3600, "node-1", "NVIDIA A30")
     made.see("GPU-1", START + 50 * 3600 + 1800, "node-2", "NVIDIA A30")
 
     rows = made.card_hours([1_030, 1_050], START + 51 * 3600)
 
-    assert [row.owned_seconds for row in rows] == [1800.0]
+    assert [row.owned_seconds for row in rows if row.uuid == "GPU-1"] == [1800.0]
 
 
 def test_a_clock_that_runs_ahead_a_little_gives_its_excess_to_the_next_hour() -> None:

@@ -6,6 +6,7 @@ The captures may not be published; their folder comes from the environment.
 from pathlib import Path
 
 import pytest
+from support.intervals import every
 from support.web import answering
 
 from rightslice.api.serve import fetch
@@ -31,7 +32,7 @@ def mapped(readings: list[Reading]) -> DcgmMapper:
     """Feed a page for eleven minutes."""
     mapper = DcgmMapper()
     for minute in range(1, 12):
-        mapper.feed(START + 60 * minute, readings, 60.0)
+        mapper.feed(START + 60 * minute, readings, every(60.0))
     return mapper
 
 

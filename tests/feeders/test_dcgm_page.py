@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from support.intervals import every
 
 from rightslice.feeders.builder import CardHourBuilder
 from rightslice.feeders.dcgm_page import DcgmMapper
@@ -27,7 +28,7 @@ def fed(*readings: Reading, interval: float = 60.0, scrapes: int = 2) -> CardHou
     """Feed the same page at even intervals; gives the first hour of GPU-1."""
     mapper = DcgmMapper()
     for number in range(scrapes):
-        mapper.feed(START + 60 + number * interval, readings, interval)
+        mapper.feed(START + 60 + number * interval, readings, every(interval))
     return mapper.table.card("GPU-1", HOUR)
 
 
@@ -47,8 +48,8 @@ def test_a_reading_stands_for_the_time_since_the_one_before() -> None:
 
 def test_a_gap_beyond_two_intervals_is_not_bridged() -> None:
     mapper = DcgmMapper()
-    mapper.feed(START + 60, [reading(USED, 100)], 60.0)
-    mapper.feed(START + 1860, [reading(USED, 100)], 60.0)
+    mapper.feed(START + 60, [reading(USED, 100)], every(60.0))
+    mapper.feed(START + 1860, [reading(USED, 100)], every(60.0))
 
     assert mapper.table.card("GPU-1", HOUR).observed_seconds == 120.0
 
@@ -56,8 +57,8 @@ def test_a_gap_beyond_two_intervals_is_not_bridged() -> None:
 def test_a_scrape_that_is_not_newer_counts_once() -> None:
     mapper = DcgmMapper()
     for _ in range(3):
-        mapper.feed(START + 60, [reading(USED, 100)], 60.0)
-        mapper.feed(START + 120, [reading(USED, 100)], 60.0)
+        mapper.feed(START + 60, [reading(USED, 100)], every(60.0))
+        mapper.feed(START + 120, [reading(USED, 100)], every(60.0))
 
     assert mapper.table.card("GPU-1", HOUR).observed_seconds == 60.0
 
@@ -101,8 +102,8 @@ def test_without_a_utilisation_reading_busy_is_not_observed() -> None:
 def test_what_is_no_value_is_counted_and_never_used(name: str, value: float) -> None:
     mapper = DcgmMapper()
 
-    mapper.feed(START + 60, [reading(name, value)], 60.0)
-    mapper.feed(START + 120, [reading(name, value)], 60.0)
+    mapper.feed(START + 60, [reading(name, value)], every(60.0))
+    mapper.feed(START + 120, [reading(name, value)], every(60.0))
 
     assert mapper.rejected_count == 2
     assert mapper.table.hours == {}
@@ -139,14 +140,23 @@ def test_the_exporters_own_pod_is_never_a_workload() -> None:
     assert list(hour.workloads) == ["pod\0default\0p1\0app"]
 
 
-def test_a_free_card_of_a_source_with_exported_labels_does_not_belong_to_the_exporter() -> None:
-    held = card(UUID="GPU-2", pod="x", container="agent", exported_pod="p1")
-    free = card(pod="x", namespace="monitoring", container="agent")
+def test_a_free_card_of_a_target_with_exported_labels_does_not_belong_to_the_exporter() -> None:
+    held = card(UUID="GPU-2", pod="x", container="agent", exported_pod="p1", instance="n1:9400")
+    free = card(pod="x", namespace="monitoring", container="agent", instance="n1:9400")
 
-    hour = fed(reading(USED, 100, held), reading(USED, 100, free))
+    hour = fed(reading(USED, 100, held), reading(USED, 4, free))
 
     assert hour.allocated_seconds == 0.0
     assert hour.workloads == {}
+
+
+def test_exported_labels_of_one_target_hide_no_plain_pod_of_another() -> None:
+    exported = card(UUID="GPU-2", pod="x", exported_pod="p1", instance="n1:9400")
+    plain = card(pod="train-0", namespace="ml", container="c", instance="n2:9400")
+
+    hour = fed(reading(USED, 100, exported), reading(USED, 100, plain))
+
+    assert list(hour.workloads) == ["pod\0ml\0train-0\0c"]
 
 
 def test_lower_case_names_and_old_labels_are_the_same_fields() -> None:
@@ -182,13 +192,61 @@ def test_without_an_orchestrator_memory_tells_whether_a_card_is_held(
     assert hour.allocated_seconds == held_seconds
 
 
-def test_with_an_orchestrator_a_card_without_a_pod_is_free_and_its_work_unrequested() -> None:
+@pytest.mark.parametrize(
+    ("used", "util", "watched_seconds"),
+    [
+        pytest.param(4, 0, 60.0, id="looks free: it is"),
+        pytest.param(30000, 0, 0.0, id="memory in use: by somebody who is not named"),
+        pytest.param(4, 50, 0.0, id="at work: for somebody who is not named"),
+    ],
+)
+def test_on_a_node_that_names_pods_a_card_without_one_is_free_only_if_it_looks_free(
+    used: float, util: float, watched_seconds: float
+) -> None:
     other = card(UUID="GPU-2", pod="p", namespace="n", container="c")
 
-    hour = fed(reading(USED, 500), reading(UTIL, 50), reading(USED, 500, other))
+    hour = fed(reading(USED, used), reading(UTIL, util), reading(USED, 500, other))
 
     assert hour.allocated_seconds == 0.0
-    assert hour.unrequested_busy_seconds == 30.0
+    assert hour.allocation_observed_seconds == watched_seconds
+
+
+def test_a_node_without_a_name_says_nothing_of_other_cards() -> None:
+    nameless = {"UUID": "GPU-2", "pod": "p", "namespace": "n", "container": "c"}
+
+    hour = fed(reading(USED, 500, {"UUID": "GPU-1"}), reading(USED, 500, nameless))
+
+    assert hour.allocated_seconds == 60.0
+
+
+def test_a_counter_that_hangs_at_zero_beside_a_busy_card_is_no_reading() -> None:
+    hour = fed(reading(SM, 0.0), reading(UTIL, 97))
+
+    assert hour.sm_active_bins == []
+    assert hour.quality == ["stuck_counter"]
+
+
+def test_zero_activity_of_an_idle_card_is_a_reading() -> None:
+    hour = fed(reading(SM, 0.0), reading(UTIL, 0))
+
+    assert sum(hour.sm_active_bins) == 1.0
+    assert hour.quality == []
+
+
+def test_a_card_with_instances_is_marked_as_cut() -> None:
+    assert fed(reading(USED, 3, card(GPU_I_ID="3"))).quality == ["mig"]
+
+
+def test_each_card_has_an_interval_of_its_own() -> None:
+    mapper = DcgmMapper()
+    slow = card(UUID="GPU-2")
+    for number in range(13):
+        readings = [reading(USED, 5)] + [reading(USED, 5, slow)] * (number % 4 == 0)
+        mapper.feed(START + 15 * number, readings, {"GPU-1": 15.0, "GPU-2": 60.0}.__getitem__)
+
+    observed = [mapper.table.card(uuid, HOUR).observed_seconds for uuid in ("GPU-1", "GPU-2")]
+
+    assert observed == [180.0, 180.0]
 
 
 def test_what_one_node_tells_of_pods_says_nothing_of_another_node() -> None:
@@ -203,7 +261,7 @@ def test_readings_of_less_than_a_minute_are_averaged_over_wall_clock_minutes() -
     mapper = DcgmMapper()
     for number in range(13):
         value = 0.0 if number % 2 else 0.4
-        mapper.feed(START + number * 15, [reading(SM, value)], 15.0)
+        mapper.feed(START + number * 15, [reading(SM, value)], every(15.0))
 
     hour = mapper.table.card("GPU-1", HOUR)
 
@@ -215,7 +273,7 @@ def test_readings_of_less_than_a_minute_are_averaged_over_wall_clock_minutes() -
 def test_a_minute_with_a_gap_is_dropped() -> None:
     mapper = DcgmMapper()
     for second in (0, 15, 75, 90, 105, 120, 135):
-        mapper.feed(START + second, [reading(SM, 0.2)], 15.0)
+        mapper.feed(START + second, [reading(SM, 0.2)], every(15.0))
 
     hour = mapper.table.card("GPU-1", HOUR)
 
@@ -232,6 +290,6 @@ def test_readings_of_a_minute_and_more_stand_for_themselves() -> None:
 def test_an_opaque_uuid_is_kept() -> None:
     mapper = DcgmMapper()
 
-    mapper.feed(START, [reading(USED, 5, card(UUID="GPU-dfgfdg5"))], 60.0)
+    mapper.feed(START, [reading(USED, 5, card(UUID="GPU-dfgfdg5"))], every(60.0))
 
     assert list(mapper.table.first_seen) == ["GPU-dfgfdg5"]

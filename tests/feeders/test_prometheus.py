@@ -6,9 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.node_history import openmetrics, pages
+from support.node_history import Page, openmetrics, pages
 from support.prometheus import running_prometheus, write_blocks
 
+from rightslice.exporter.simulate.scenario import load_scenario
 from rightslice.feeders.prometheus import Source, pull
 from rightslice.feeders.prometheus_client import PrometheusClient
 from rightslice.feeders.scraper import Scraper
@@ -22,6 +23,12 @@ START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 FIRST = START.timestamp() - 3600 + 7
 HOURS = 30
 RESTART_AFTER_HOURS = 12.37
+HAND_WARMER_UUID = load_scenario("hand-warmer").cards[0].uuid
+
+
+def short(restart_after_hours: float | None = None) -> list[Page]:
+    """Four hours of pages."""
+    return list(pages("hand-warmer", FIRST, 4, restart_after_hours))
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +132,44 @@ def test_an_exporter_restarted_at_another_address_loses_no_hour(tmp_path: Path) 
 
     assert card.hour_count == 7
     assert float(card.observed_seconds) == pytest.approx(7 * 3600, abs=120)
+
+
+def test_a_card_that_two_exporters_tell_of_is_counted_once(tmp_path: Path) -> None:
+    older = list(pages("hand-warmer", FIRST, 6))
+    newer = list(pages("hand-warmer", FIRST + 1800, 5.5))
+    lines = [*openmetrics(older, "node-1:19400"), *openmetrics(newer, "10.0.0.5:19400")]
+    end = START + timedelta(hours=4)
+    with running_prometheus(write_blocks(tmp_path, lines)) as url:
+        card = one_card(pulled(url, START, end), START, end)
+
+    assert float(card.observed_seconds) == pytest.approx(4 * 3600, abs=1)
+    assert sum(card.busy_bin_seconds) == pytest.approx(4 * 3600, abs=120)
+    assert "clamped" not in card.quality
+
+
+def test_targets_of_one_address_in_two_clusters_are_two_targets(tmp_path: Path) -> None:
+    first = [line.replace("{", '{cluster="a",', 1) for line in openmetrics(short())]
+    second = [
+        line.replace("{", '{cluster="b",', 1).replace(HAND_WARMER_UUID, "GPU-other")
+        for line in openmetrics(list(pages("hand-warmer", FIRST + 100, 4)))
+    ]
+    end = START + timedelta(hours=2)
+    with running_prometheus(write_blocks(tmp_path, [*first, *second])) as url:
+        cards = pulled(url, START, end).card_usage(START, end)
+
+    assert [float(card.observed_seconds) for card in cards] == pytest.approx([7200, 7200], abs=1)
+
+
+def test_without_a_stored_start_time_a_restart_leaves_time_unknown_and_invents_none(
+    tmp_path: Path,
+) -> None:
+    lines = [line for line in openmetrics(short(1.6)) if not line.startswith("process_")]
+    end = START + timedelta(hours=2)
+    with running_prometheus(write_blocks(tmp_path, lines)) as url:
+        card = one_card(pulled(url, START, end), START, end)
+
+    assert 3600 < float(card.observed_seconds) <= 7200
+    assert float(card.owned_seconds) == 7200
 
 
 def test_a_window_without_data_gives_no_hours(history: tuple[str, Ledger]) -> None:

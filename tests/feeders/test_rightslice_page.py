@@ -21,10 +21,10 @@ def page(
     buckets = [
         Reading(
             "rightslice_gpu_busy_ratio_bucket",
-            {"uuid": "GPU-1", "le": repr(edge)},
-            minutes if minutes_at <= edge else 0.0,
+            {"uuid": "GPU-1", "le": edge},
+            minutes if edge == "+Inf" or minutes_at <= float(edge) else 0.0,
         )
-        for edge in (*RATIO_EDGES, float("inf"))
+        for edge in (*map(repr, RATIO_EDGES), "+Inf")
     ]
     return [
         Reading("process_start_time_seconds", {}, start),
@@ -120,7 +120,27 @@ def test_another_versions_edges_are_refused_and_counted() -> None:
     assert mapper.rejected_count == 1
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("edge", ["abc", "", "nan"])
+def test_an_edge_that_is_no_number_costs_its_bucket_only(edge: str) -> None:
+    mapper = RightsliceMapper()
+    broken = Reading("rightslice_gpu_busy_ratio_bucket", {"uuid": "GPU-1", "le": edge}, 5.0)
+
+    mapper.feed("t", START + 60, [*page(0.0), broken])
+    mapper.feed("t", START + 120, [*page(60.0), broken])
+
+    assert mapper.table.card("GPU-1", HOUR).busy_observed_seconds == 60.0
+
+
+def test_a_card_in_mig_mode_is_marked() -> None:
+    mapper = RightsliceMapper()
+    info = Reading("rightslice_gpu_info", {**INFO, "mig": "enabled"}, 1.0)
+
+    mapper.feed("t", START + 60, [*page(0.0), info])
+
+    assert mapper.table.card("GPU-1", HOUR).quality == ["mig"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 1e30])
 def test_what_is_no_number_is_counted_and_never_used(value: float) -> None:
     mapper = RightsliceMapper()
     broken = Reading("rightslice_gpu_allocated_seconds_total", {"uuid": "GPU-1"}, value)

@@ -8,7 +8,7 @@ import pytest
 
 from rightslice.feeders.prometheus_answer import SourceError
 from rightslice.feeders.scraper import Scraper, run
-from rightslice.ledger.ledger import Ledger
+from rightslice.ledger.ledger import Ledger, LedgerError
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 START_SECONDS = START.timestamp()
@@ -122,3 +122,115 @@ def test_broken_lines_are_counted_per_target() -> None:
     scraper.ingest("t", dcgm_page() + "DCGM_FI_DEV_FB_USED{...} 5\n", START_SECONDS)
 
     assert scraper.targets["t"].parser.broken_line_count == 1
+
+
+def our_page(counted_seconds: float, *, total_bytes: float = 1e9, mig: str = "disabled") -> str:
+    info = f'uuid="GPU-1",name="NVIDIA A30",mig="{mig}"'
+    return (
+        f"process_start_time_seconds {START_SECONDS - 100}\n"
+        f'rightslice_node_info{{node="node-1"}} 1\n'
+        f"rightslice_gpu_info{{{info}}} 1\n"
+        f'rightslice_gpu_memory_total_bytes{{uuid="GPU-1"}} {total_bytes}\n'
+        f'rightslice_gpu_observed_seconds_total{{uuid="GPU-1",signal="memory"}} {counted_seconds}\n'
+        f'rightslice_gpu_observed_seconds_total{{uuid="GPU-1",signal="allocation"}} '
+        f"{counted_seconds}\n"
+    )
+
+
+def hours_observed(ledger: Ledger) -> list[float]:
+    """Give what each hour of the card was observed, in order."""
+    found = []
+    for hour in range(8):
+        begin = START + timedelta(hours=hour)
+        cards = ledger.card_usage(begin, begin + timedelta(hours=1))
+        found += [float(card.observed_seconds) for card in cards]
+    return found
+
+
+def test_an_exporter_out_of_reach_that_went_on_counting_loses_no_hour() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    for minute in range(6 * 60 + 1):
+        now = START_SECONDS + 60 * minute
+        if not 60 < minute < 5 * 60:
+            scraper.ingest("t", our_page(60.0 * minute), now)
+        scraper.flush(now)
+
+    assert hours_observed(ledger)[:6] == pytest.approx([3600.0] * 6)
+
+
+def test_hours_that_could_not_be_written_are_written_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+
+    def refuse(*_: object) -> None:
+        raise LedgerError("disk full")
+
+    for minute in range(6 * 60 + 1):
+        now = START_SECONDS + 60 * minute
+        scraper.ingest("t", our_page(60.0 * minute), now)
+        with monkeypatch.context() as patched:
+            if 60 < minute < 5 * 60:
+                patched.setattr(ledger, "replace_hours", refuse)
+                with pytest.raises(LedgerError):
+                    scraper.flush(now)
+            else:
+                scraper.flush(now)
+
+    assert hours_observed(ledger)[:6] == pytest.approx([3600.0] * 6)
+
+
+def test_a_clock_that_jumped_ahead_and_back_costs_the_jump_only() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    for minute in range(4 * 60 + 1):
+        step = 30 * 3600 if minute == 60 else 0
+        now = START_SECONDS + 60 * minute + step
+        scraper.ingest("t", our_page(60.0 * minute), now)
+        scraper.flush(now)
+
+    assert hours_observed(ledger)[1:4] == pytest.approx([3600.0] * 3, abs=180)
+
+
+def test_what_a_target_says_wrongly_stays_with_it() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    for minute in range(61):
+        now = START_SECONDS + 60 * minute
+        scraper.ingest("wild", our_page(60.0 * minute, total_bytes=1e30), now)
+        scraper.ingest("good", dcgm_page(uuid="GPU-2"), now)
+        scraper.flush(now)
+
+    cards = ledger.card_usage(START, START + timedelta(hours=1))
+
+    assert {card.uuid: card.memory_total_bytes for card in cards} == {
+        "GPU-1": None,
+        "GPU-2": 1000 * 1024**2,
+    }
+
+
+def test_our_name_of_a_card_leads_and_a_companions_empty_one_hides_nothing() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    nameless = dcgm_page().replace(',modelName="NVIDIA A30"', "")
+    for minute in range(5):
+        now = START_SECONDS + 60 * minute
+        scraper.ingest("ours", our_page(60.0 * minute), now)
+        scraper.ingest("theirs", nameless, now)
+    scraper.flush(now)
+
+    (card,) = ledger.card_usage(START, START + timedelta(hours=1))
+
+    assert (card.node, card.name) == ("node-1", "NVIDIA A30")
+
+
+def test_what_is_kept_of_cards_that_left_is_dropped() -> None:
+    scraper = Scraper(Ledger.open(), 3600.0)
+    for hour in range(60):
+        now = START_SECONDS + 3600 * hour
+        scraper.ingest("t", dcgm_page(uuid=f"GPU-{hour}"), now)
+        scraper.flush(now)
+
+    assert len(scraper._dcgm.table.first_seen) <= 26

@@ -68,7 +68,7 @@ def test_an_hour_comes_back_as_it_was_put(ledger: Ledger) -> None:
             node="node-1",
             name=A100_40GB,
             first_hour=START,
-            last_hour=START,
+            observed_until=START + timedelta(hours=1),
             hour_count=1,
             source=SOURCE_RIGHTSLICE,
             owned_seconds=Decimal(3600),
@@ -80,6 +80,7 @@ def test_an_hour_comes_back_as_it_was_put(ledger: Ledger) -> None:
             unmeasured_seconds=Decimal(0),
             unrequested_busy_seconds=Decimal(0),
             busy_observed_seconds=Decimal(3600),
+            kernel_seconds=Decimal(900),
             allocated_seconds=Decimal(1800),
             memory_total_bytes=40 * GIB,
             memory_used_peak_bytes=3 * GIB,
@@ -198,7 +199,8 @@ def test_a_window_holds_the_hours_that_begin_in_it(ledger: Ledger) -> None:
 
     usage = ledger.card_usage(at_hour(1), at_hour(4))[0]
 
-    assert (usage.first_hour, usage.last_hour, usage.hour_count) == (at_hour(1), at_hour(3), 3)
+    assert (usage.first_hour, usage.observed_until) == (at_hour(1), at_hour(4))
+    assert usage.hour_count == 3
     assert usage.owned_seconds == 3 * 3600
 
 

@@ -1,7 +1,6 @@
 """What a card's use looks like: coverage, signal, reserved memory, idle class."""
 
 from dataclasses import replace
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -46,7 +45,6 @@ def test_the_profile_spans_its_hours_and_says_how_much_was_observed() -> None:
     profile = usage_profile(usage)
 
     assert (profile.start, profile.end) == (START, END)
-    assert profile.end == usage.last_hour + timedelta(hours=1)
     assert profile.observed_hours == WINDOW_HOURS * 0.75
     assert profile.coverage_ratio == 0.75
 
@@ -63,8 +61,7 @@ def test_a_card_never_owned_has_no_coverage() -> None:
 def test_busy_counts_against_the_time_in_which_it_was_observed() -> None:
     usage = replace(
         CHAT,
-        busy_seconds=Decimal(100),
-        unrequested_busy_seconds=Decimal(20),
+        kernel_seconds=Decimal(120),
         busy_observed_seconds=Decimal(480),
     )
 
@@ -228,26 +225,35 @@ def test_the_idle_class_says_why_money_is_not_well_spent(
     assert usage_profile(usage).idle_class is idle_class
 
 
-@pytest.mark.parametrize(
-    ("busy_share", "compute", "is_stuck"),
-    [
-        pytest.param(0.5, {0.0: 1.0}, True, id="busy, yet SM activity reads 0"),
-        pytest.param(0.49, {0.0: 1.0}, False, id="hardly busy"),
-        pytest.param(0.5, {0.0: 0.99, 0.02: 0.01}, False, id="SM activity moves"),
-    ],
-)
-def test_a_counter_stuck_at_zero_is_told_from_an_idle_card(
-    busy_share: float, compute: dict[float, float], is_stuck: bool
-) -> None:
-    usage = card_usage_of(busy_share=busy_share, compute=compute)
+def test_holders_and_compute_have_a_coverage_of_their_own() -> None:
+    seen = tuple(second / 4 for second in CHAT.sm_active_bin_seconds)
+    usage = replace(CHAT, unknown_seconds=SECONDS / 2, sm_active_bin_seconds=seen)
 
-    assert usage_profile(usage).has_stuck_counter is is_stuck
+    profile = usage_profile(replace(usage, busy_bin_seconds=()))
+
+    assert profile.coverage_ratio == 1.0
+    assert profile.holder_coverage_ratio == 0.5
+    assert profile.compute_coverage_ratio == pytest.approx(0.25)
 
 
-def test_a_busy_gauge_is_no_stuck_counter() -> None:
-    usage = replace(card_usage_of(busy_share=0.9, compute={0.0: 1.0}), sm_active_bin_seconds=())
+def test_a_card_whose_holders_were_hardly_seen_is_of_no_idle_class() -> None:
+    usage = replace(CHAT, allocated_seconds=Decimal(0), unknown_seconds=SECONDS - 60)
 
-    assert not usage_profile(usage).has_stuck_counter
+    assert usage_profile(usage).idle_class is IdleClass.UNKNOWN
+
+
+def test_a_card_whose_kernels_were_hardly_seen_is_not_called_never_used() -> None:
+    usage = replace(
+        CHAT, memory_used_peak_bytes=1, kernel_seconds=Decimal(0), busy_observed_seconds=Decimal(60)
+    )
+
+    assert usage_profile(usage).idle_class is IdleClass.UNKNOWN
+
+
+def test_kernels_of_nobody_known_still_make_a_card_busy() -> None:
+    usage = replace(CHAT, busy_seconds=Decimal(0), kernel_seconds=SECONDS / 2)
+
+    assert usage_profile(usage).busy_ratio == 0.5
 
 
 @pytest.mark.parametrize(

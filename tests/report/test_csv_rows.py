@@ -68,7 +68,9 @@ def test_every_card_has_a_line() -> None:
 
 
 def test_a_range_keeps_both_ends() -> None:
-    told = row(replace(ON_H100, idle_class=IdleClass.UNALLOCATED))
+    told = row(
+        replace(ON_H100, idle_class=IdleClass.UNALLOCATED, memory_used_peak_bytes=0, busy_ratio=0.0)
+    )
 
     assert (told["price_per_month_low"], told["price_per_month_high"]) == ("10000.00", "15000.00")
     assert (told["saving_per_month_low"], told["saving_per_month_high"]) == (
@@ -132,7 +134,7 @@ def test_an_estimate_of_the_advised_price_is_marked() -> None:
     assert told["is_estimate"] == "True"
 
 
-@pytest.mark.parametrize("name", ["=cmd()", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx"])
+@pytest.mark.parametrize("name", ["=cmd()", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)"])
 def test_a_name_that_a_spreadsheet_would_run_is_text(name: str) -> None:
     told = row(replace(CHAT, holders=held_by(name), node=name))
 
@@ -143,17 +145,16 @@ def test_a_name_that_a_spreadsheet_would_run_is_text(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        pytest.param("\r=cmd()", "' =cmd()", id="at the start"),
-        pytest.param("a\r=cmd()", "a =cmd()", id="inside"),
+        pytest.param("\r=cmd()", "\N{REPLACEMENT CHARACTER}=cmd()", id="at the start"),
+        pytest.param("a\r=cmd()", "a\N{REPLACEMENT CHARACTER}=cmd()", id="inside"),
+        pytest.param("a\x1b[2J", "a\N{REPLACEMENT CHARACTER}[2J", id="a terminal's escape"),
     ],
 )
-def test_a_carriage_return_begins_no_row(name: str, text: str) -> None:
+def test_control_characters_of_a_name_rule_nothing(name: str, text: str) -> None:
     assert row(replace(CHAT, node=name))["node"] == text
 
 
-@pytest.mark.parametrize(
-    "name", ['a "quoted" name', "comma, inside", "line\nbreak", "plain", "线上", "a=b"]
-)
+@pytest.mark.parametrize("name", ['a "quoted" name', "comma, inside", "plain", "线上", "a=b"])
 def test_other_names_come_back_as_they_are(name: str) -> None:
     told = row(replace(CHAT, holders=held_by(name), node=name))
 

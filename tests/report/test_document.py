@@ -24,7 +24,9 @@ from rightslice.report.document import (
 
 BOOK = load_price_book()
 CHAT = usage_profile_of()
-FREE = replace(CHAT, uuid="GPU-2", idle_class=IdleClass.UNALLOCATED)
+FREE = replace(
+    CHAT, uuid="GPU-2", idle_class=IdleClass.UNALLOCATED, memory_used_peak_bytes=0, busy_ratio=0.0
+)
 ON_H100 = usage_profile_of(card_name=H100_80GB, memory_total_gib=79.6)
 ON_L4 = usage_profile_of(card_name="NVIDIA L4", memory_total_gib=22.5)
 BUSY = replace(usage_profile_of(memory_gib=35, compute={0.9: 1.0}), idle_class=IdleClass.OK)
@@ -86,6 +88,7 @@ def test_an_advice_tells_what_was_measured_needed_and_decided() -> None:
         "share_of_time_ratio": 0.96,
         "minutes_above_per_day": pytest.approx(57.6),
         "is_borderline": False,
+        "mean_ratio": pytest.approx(0.96 * 0.03 + 0.04 * 0.10),
     }
     assert [one["name"] for one in document["above_the_fold"]] == ["T4 whole", "RTX 2080 Ti whole"]
     assert len(document["candidates"]) == 14
@@ -196,7 +199,7 @@ def test_the_summary_of_a_fleet_adds_up_with_each_card_once() -> None:
         advised_count=4,
         saving_count=3,
         unpriced_count=1,
-        price_per_month=MoneyDocument("25000.00", "30000.00", "CNY", False),
+        price_per_month=MoneyDocument("22500.00", "27500.00", "CNY", False),
         saving_per_month=MoneyDocument("4100.00", "4100.00", "CNY", False),
         server_saving_per_month=None,
         freed_per_month=MoneyDocument("8750.00", "13125.00", "CNY", False),

@@ -32,7 +32,7 @@ from rightslice.report.text import (
 Document = dict[str, Any]
 CHAT = usage_profile_of()
 TWIN = usage_profile_of(compute={0.04: 0.948, 0.12: 0.05, 0.5: 0.002})
-FREE = replace(CHAT, idle_class=IdleClass.UNALLOCATED)
+FREE = replace(CHAT, idle_class=IdleClass.UNALLOCATED, memory_used_peak_bytes=0, busy_ratio=0.0)
 BUSY = replace(usage_profile_of(memory_gib=35, compute={0.9: 1.0}), idle_class=IdleClass.OK)
 SEVERAL = replace(CHAT, most_cards=8)
 ON_H100 = usage_profile_of(card_name=H100_80GB, memory_total_gib=79.6)

@@ -61,6 +61,8 @@ def usage_profile_of(
         end=END,
         observed_hours=observed_hours,
         coverage_ratio=1.0,
+        holder_coverage_ratio=1.0,
+        compute_coverage_ratio=1.0,
         memory_total_bytes=int(memory_total_gib * GIB),
         memory_used_peak_bytes=int(memory_gib * GIB),
         memory_is_pre_allocated=False,
@@ -73,7 +75,6 @@ def usage_profile_of(
         holders=(holder(),),
         is_shared=False,
         most_cards=1,
-        has_stuck_counter=False,
         quality=(),
     )
 
@@ -92,7 +93,7 @@ def card_usage_of(
         node="node-1",
         name=A100_40GB,
         first_hour=START,
-        last_hour=at_hour(WINDOW_HOURS - 1),
+        observed_until=END,
         hour_count=WINDOW_HOURS,
         source=SOURCE_RIGHTSLICE,
         owned_seconds=seconds,
@@ -104,6 +105,7 @@ def card_usage_of(
         unmeasured_seconds=Decimal(0),
         unrequested_busy_seconds=Decimal(0),
         busy_observed_seconds=seconds,
+        kernel_seconds=busy_seconds,
         allocated_seconds=seconds,
         memory_total_bytes=40 * GIB,
         memory_used_peak_bytes=int(memory_gib * GIB),

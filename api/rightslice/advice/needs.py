@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rightslice.advice.policy import Policy
-from rightslice.contract.histogram import edge_at_or_below, share_at_or_below
+from rightslice.contract.histogram import edge_at_or_below, mean_at_most, share_at_or_below
 from rightslice.profile.profile import Signal, UsageProfile
 
 SECONDS_PER_MINUTE = 60.0
@@ -35,7 +35,8 @@ class ComputeFit:
 
     `share_of_time_ratio` is the exact share of observed time at or below `edge_ratio`, the highest
     histogram edge not above the share divided by the headroom factor. `is_borderline` says that a
-    finer histogram might have decided the other way.
+    finer histogram might have decided the other way. `mean_ratio` is a bound that the mean demand
+    is not above.
     """
 
     fits: bool
@@ -44,6 +45,8 @@ class ComputeFit:
     share_of_time_ratio: float | None
     minutes_above_per_day: float | None
     is_borderline: bool
+    mean_ratio: float | None = None
+    mean_fits: bool = True
 
 
 def needs_of(profile: UsageProfile, policy: Policy) -> Needs:
@@ -69,8 +72,9 @@ def compute_fit(profile: UsageProfile, available: Fraction, policy: Policy) -> C
     """Tell whether `available`, a share of the present card, is enough compute.
 
     It is when at least `rank` of the observed means lie at or below the share divided by the
-    headroom factor. A busy gauge in place of SM activity is an upper bound: it decides as if
-    every busy second were a full one.
+    headroom factor, and the mean at or below the share itself: where more is asked for over the
+    day than a tier can do, the work left over never ends. A busy gauge in place of SM activity is
+    an upper bound: it decides as if every busy second were a full one.
     """
     if profile.signal is Signal.NONE:
         return ComputeFit(False, float(available), None, None, None, False)
@@ -81,11 +85,22 @@ def compute_fit(profile: UsageProfile, available: Fraction, policy: Policy) -> C
     if edge is None:
         return ComputeFit(False, float(available), None, None, above, False)
     share = share_at_or_below(bins, edge)
-    fits = share >= policy.compute.rank - RANK_TOLERANCE
+    mean = mean_at_most(bins)
+    mean_fits = mean <= float(available) + RANK_TOLERANCE
+    by_rank = share >= policy.compute.rank - RANK_TOLERANCE
     is_exact = abs(edge - limit) <= 1e-9 or limit >= 1.0
     quantile = profile.compute_quantile(policy.compute.rank)
-    maybe = not fits and not is_exact and quantile is not None and quantile[0] <= limit
-    return ComputeFit(fits, float(available), edge, share, above, maybe)
+    maybe = not by_rank and not is_exact and quantile is not None and quantile[0] <= limit
+    return ComputeFit(
+        fits=by_rank and mean_fits,
+        available_ratio=float(available),
+        edge_ratio=edge,
+        share_of_time_ratio=share,
+        minutes_above_per_day=above,
+        is_borderline=maybe,
+        mean_ratio=mean,
+        mean_fits=mean_fits or not by_rank,
+    )
 
 
 def minutes_above_per_day(profile: UsageProfile, available_ratio: float) -> float | None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from rightslice.profile.profile import LEAST_COVERAGE_RATIO
+
 
 class Isolation(StrEnum):
     """How far a tenant is kept from its neighbours, weakest first."""
@@ -42,9 +44,10 @@ class Policy:
     # Below 12 h the maximum of the next hours was missed for one pod in eight of that trace.
     least_observed_hours: float = 12.0
     # Below 80 % of its life, what was not seen may be what matters.
-    least_coverage_ratio: float = 0.8
-    # A card not seen for a day is not there to advise on.
-    gone_after_hours: float = 24.0
+    least_coverage_ratio: float = LEAST_COVERAGE_RATIO
+    # An exporter that fell silent is mended within hours; a card not seen for longer may have
+    # ended, and what has ended saves nothing.
+    gone_after_hours: float = 6.0
     # Memory cannot be squeezed: the maximum counts, and more room the shorter the history.
     memory_headroom_ratio: float = 0.10
     memory_headroom_below_week_ratio: float = 0.20

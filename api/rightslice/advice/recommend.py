@@ -10,6 +10,7 @@ from rightslice.advice.policy import Policy
 from rightslice.advice.tiers import Question, all_candidates, gib, percent
 from rightslice.catalogue.price_book import TERM_MONTH, CardOffer, PriceBook
 from rightslice.facts.cards import find_card
+from rightslice.profile.flags import FLAG_MIG, FLAG_STUCK_COUNTER
 from rightslice.profile.profile import IdleClass, Signal, UsageProfile
 
 
@@ -52,6 +53,7 @@ class NoAdvice:
 
 
 Answer = Recommendation | NoAdvice
+GONE = "gone"
 
 
 def _cost(candidate: Candidate) -> tuple[float, float]:
@@ -108,11 +110,11 @@ def _signal_words(signal: Signal) -> str:
 
 def _data_refusal(profile: UsageProfile, policy: Policy, now: datetime) -> Remark | None:
     """Say why the data carries no advice; None where it does."""
-    silent = now - profile.end
-    if silent > timedelta(hours=policy.gone_after_hours):
-        return Remark("gone", f"not seen since {profile.end:%Y-%m-%d %H:%M} UTC; it may have left")
     if not profile.observed_hours:
         return Remark("unobserved", "no memory reading in the window: unknown, not idle")
+    silent = now - profile.end
+    if silent > timedelta(hours=policy.gone_after_hours):
+        return Remark(GONE, f"not seen since {profile.end:%Y-%m-%d %H:%M} UTC; it may have left")
     if profile.observed_hours < policy.least_observed_hours:
         return Remark(
             "too_little_history",
@@ -136,11 +138,23 @@ def _data_refusal(profile: UsageProfile, policy: Policy, now: datetime) -> Remar
             "several workloads share it and the readings are of the whole card: what each needs "
             "is not known",
         )
-    if profile.has_stuck_counter:
+    if FLAG_MIG in profile.quality:
+        return Remark(
+            "mig_card",
+            "it is cut by MIG and its instances are used one by one; advice on instances is not "
+            "given yet",
+        )
+    if FLAG_STUCK_COUNTER in profile.quality and profile.signal is not Signal.SM_ACTIVE:
         return Remark(
             "stuck_counter",
-            f"SM activity reads 0 while the card is busy {percent(profile.busy_ratio or 0)} of "
+            f"SM activity read 0 while the card was busy {percent(profile.busy_ratio or 0)} of "
             "the time: the profiling counter is broken",
+        )
+    if profile.holder_coverage_ratio < policy.least_coverage_ratio:
+        return Remark(
+            "holders_unknown",
+            f"who holds it is known for {percent(profile.holder_coverage_ratio)} of its time, "
+            f"{percent(policy.least_coverage_ratio)} needed",
         )
     return None
 
@@ -173,6 +187,12 @@ def _question(
             )
         if profile.signal is Signal.NONE:
             return Remark("compute_unmeasured", "held, but its compute is not measured")
+        if profile.compute_coverage_ratio < policy.least_coverage_ratio:
+            return Remark(
+                "low_compute_coverage",
+                f"its compute was observed {percent(profile.compute_coverage_ratio)} of its time, "
+                f"{percent(policy.least_coverage_ratio)} needed",
+            )
     return Question(profile, needs, present, present.price_per_month, card, book, policy)
 
 

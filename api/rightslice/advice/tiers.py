@@ -26,7 +26,12 @@ from rightslice.catalogue.price_book import (
 from rightslice.facts.cards import CardFacts
 from rightslice.facts.data import BYTES_PER_GIB, BYTES_PER_MIB
 from rightslice.facts.mig import find_mig_card
-from rightslice.profile.profile import IdleClass, UsageProfile
+from rightslice.profile.profile import (
+    CONTEXT_ONLY_BYTES,
+    NO_COMPUTE_RATIO,
+    IdleClass,
+    UsageProfile,
+)
 
 ISOLATION_OF = {
     Mechanism.VGPU: Isolation.VM,
@@ -97,6 +102,10 @@ def give_back(question: Question) -> Candidate:
     """End the rental of a card that nobody uses."""
     profile = question.profile
     checks = []
+    if profile.idle_class is IdleClass.UNALLOCATED and _looks_used(profile):
+        checks.append(
+            Remark("unrequested_use", "check: it is in use, though nobody is known to hold it")
+        )
     if profile.idle_class is IdleClass.PARKED:
         held = gib(profile.memory_used_peak_bytes or 0)
         checks.append(
@@ -117,6 +126,12 @@ def give_back(question: Question) -> Candidate:
         steps=("drain the card and end its rental",),
         way_back="rent the card again",
     )
+
+
+def _looks_used(profile: UsageProfile) -> bool:
+    """Tell whether a card that nobody holds has more than a context in memory, or works."""
+    held_bytes = profile.memory_used_peak_bytes or 0
+    return held_bytes > CONTEXT_ONLY_BYTES or (profile.busy_ratio or 0) > NO_COMPUTE_RATIO
 
 
 def _cash_of_leaving(present: CardOffer) -> Cash:
@@ -190,6 +205,12 @@ def _fit(
 def _compute_refusal(needs: Needs, fit: ComputeFit) -> Remark:
     if needs.compute_quantile_ratio is None:
         return Remark("compute_unknown", "the compute need is not known")
+    if not fit.mean_fits and fit.mean_ratio is not None:
+        return Remark(
+            "compute_mean",
+            f"its mean demand, up to {percent(fit.mean_ratio)} of the card's compute, is above "
+            f"the {percent(fit.available_ratio)} it gives: work would pile up",
+        )
     need = needs.compute_quantile_ratio * needs.compute_factor
     text = (
         f"needs {percent(need)} of the card's compute (p{100 * needs.compute_rank:.0f} "
@@ -309,12 +330,17 @@ def _priced(
     if price.middle >= question.present_price.middle:
         dearer = Remark("not_cheaper", "it is not cheaper than the present card")
         candidate = replace(candidate, fits=False, refusals=(*candidate.refusals, dearer))
-    return replace(
-        candidate,
-        price_per_month=price,
-        savings=savings,
-        cash=_cash_of_leaving(question.present),
-    )
+    cash = _cash_of_leaving(question.present)
+    if cash is Cash.WHEN_SERVER_ENDS:
+        # Until then both are paid.
+        shown = price.rounded()
+        more = f"{shown.low:,}" if not shown.is_range else f"{shown.low:,} to {shown.high:,}"
+        paid_twice = Remark(
+            "paid_twice",
+            f"check: costs {more} {price.currency} a month more until the whole server ends",
+        )
+        candidate = replace(candidate, checks=(*candidate.checks, paid_twice))
+    return replace(candidate, price_per_month=price, savings=savings, cash=cash)
 
 
 def mig_slices(question: Question) -> Iterator[Candidate]:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -28,7 +29,11 @@ from rightslice.report.document import (
 # The ledger gains a minute's facts a minute; asking it more often gives the same answer.
 CACHE_SECONDS = 15.0
 MOST_ROWS = 10_000
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
+# Hours come from Prometheus when they are over; one may be late.
+STALE = timedelta(hours=3)
+# The last is what the middleware, which cuts at the first colon, leaves of "[::1]:PORT". Addresses
+# in brackets are no names, and only names can be made to point here.
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +96,15 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
 
     @app.get("/readyz", tags=["self"], response_model=dict[str, str])
     def readyz() -> Any:
-        """Tell whether the ledger can be read and holds anything."""
+        """Tell whether the ledger can be read and is told of the present."""
         span = fleet.ledger.span()
         if span is None:
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the ledger holds no hour yet")
+        if fleet.now() - span[1] > STALE:
+            since = f"{span[1]:%Y-%m-%d %H:%M} UTC"
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"the ledger was told nothing since {since}"
+            )
         return {"first_hour": span[0].isoformat(), "end": span[1].isoformat()}
 
     @app.get("/v1/recommendations", tags=["advice"])
@@ -168,7 +178,9 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
 
 
 def _is_held_from(answer: Answer, namespace: str) -> bool:
-    return any(holder.namespace == namespace for holder in answer.profile.holders)
+    """Tell whether the card's latest holder is of a namespace; its money is nobody else's."""
+    holders = answer.profile.holders
+    return bool(holders) and holders[0].namespace == namespace
 
 
 def _after(chosen: list[Answer], cursor: str | None) -> int:

@@ -10,10 +10,18 @@ import httpx2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rightslice.api.command import Command, Exit, policy_of, price_book_of, say
+from rightslice.api.command import (
+    Command,
+    Exit,
+    add_common_flags,
+    policy_of,
+    price_book_of,
+    say,
+)
 from rightslice.api.fleet import Fleet
 from rightslice.api.output import FORMATS, print_answers
 from rightslice.api.prometheus_flags import add_prometheus_flags, client_of
+from rightslice.catalogue.located_yaml import DocumentError
 from rightslice.feeders.prometheus import PullResult, Source, pull
 from rightslice.feeders.prometheus_answer import SourceError
 from rightslice.feeders.prometheus_client import PrometheusClient
@@ -22,7 +30,7 @@ from rightslice.report.document import answer_document, summary_document
 
 API_TIMEOUT_SECONDS = 60.0
 # An hour is read when it has been over for this long: late scrapes are in by then.
-SETTLED = timedelta(minutes=5)
+SETTLED = timedelta(minutes=10)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +48,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Answer, and return the exit code; no advice with its reason is an answer too."""
     if given.api:
+        _refuse_own_terms(given)
         return _ask_api(given.api, given.output)
     if not given.prometheus and not given.ledger:
         say("nothing to read; give --prometheus URL, --ledger FILE or --api URL")
@@ -50,6 +59,7 @@ def run(given: argparse.Namespace) -> int:
         ledger = Ledger.open(given.ledger)
     except LedgerHeldError as error:
         if client is None and error.holder is not None and error.holder.api_url:
+            _refuse_own_terms(given)
             return _ask_api(error.holder.api_url, given.output)
         raise
     try:
@@ -93,13 +103,26 @@ def _pull(
 
 
 def _tell(result: PullResult, given: argparse.Namespace) -> None:
-    if not result.card_count:
+    if result.day_count and not result.card_count:
         say(
             f"{given.prometheus} holds no GPU metrics (source {given.source}) in the last "
             f"{given.window.days} days; is an exporter scraped, and the window right?"
         )
     if result.rejected_count:
         say(f"{result.rejected_count} readings were no values (blanks, out of range) and skipped")
+
+
+def _refuse_own_terms(given: argparse.Namespace) -> None:
+    """Refuse flags that a running service has decided already. Raises DocumentError."""
+    own = argparse.ArgumentParser(add_help=False)
+    add_common_flags(own)
+    defaults = own.parse_args([])
+    for name in ("prices", "channel", "window", "policy", "isolation"):
+        if getattr(given, name) != getattr(defaults, name):
+            raise DocumentError(
+                f"--{name} is the running service's to decide; leave it out, or end the service "
+                "and read its ledger"
+            )
 
 
 def _ask_api(url: str, output_format: str) -> int:

@@ -36,6 +36,7 @@ DEFAULT_LISTEN = "127.0.0.1:19401"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # A finished hour is there a few minutes after its end; a failed pull is tried again by then.
 PULL_SECONDS = 600.0
+FETCH_SECONDS = 10.0
 # A page larger than this is no exporter's.
 LARGEST_PAGE_BYTES = 64 * 1024 * 1024
 
@@ -84,14 +85,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def fetch(url: str) -> str:
     """Get an exporter's page. Raises SourceError."""
     try:
-        with httpx2.stream("GET", url, timeout=10.0, trust_env=False) as answer:
+        deadline_seconds = time.monotonic() + FETCH_SECONDS
+        with httpx2.stream("GET", url, timeout=FETCH_SECONDS, trust_env=False) as answer:
             answer.raise_for_status()
             body = bytearray()
             for chunk in answer.iter_bytes():
                 body += chunk
+                if time.monotonic() > deadline_seconds:
+                    raise SourceError(f"target {url} did not answer within {FETCH_SECONDS:.0f} s")
                 if len(body) > LARGEST_PAGE_BYTES:
                     raise SourceError(f"target {url}: its page is too large for an exporter's")
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         raise SourceError(f"target {url} cannot be scraped: {error}") from error
     return body.decode("utf-8", "replace")
 
@@ -184,6 +188,8 @@ def _pull_for_ever(
             pull(client, ledger, end - window, end, source)
         except (SourceError, LedgerError) as error:
             log.warning("%s", error)
+        except Exception:  # the next round may do better; this thread must not end
+            log.exception("reading Prometheus failed")
         stop.wait(PULL_SECONDS)
 
 

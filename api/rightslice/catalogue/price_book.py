@@ -138,6 +138,18 @@ def _refuse_twins(top: Section, cards: list[CardOffer]) -> None:
                 "cards", f"has {offer.name!r} twice in channel {offer.channel!r}; keep one"
             )
         seen.add(key)
+    for card in all_cards():
+        names: dict[str, str] = {}
+        for offer in cards:
+            if not offer.matches(card.name):
+                continue
+            other = names.setdefault(offer.channel, offer.name)
+            if other != offer.name:
+                raise top.error(
+                    "cards",
+                    f"has both {other!r} and {offer.name!r} for {card.name} in channel "
+                    f"{offer.channel!r}; let one nvml_name_regex match it only",
+                )
 
 
 def _terms(row: Section, inherited: Mapping[str, Decimal]) -> dict[str, Decimal]:
@@ -264,12 +276,19 @@ def _card_offer(
         name=row.text("name"),
         nvml_name_regex=regex,
         channel=row.text("channel", channel),
-        gpu=next((card for card in all_cards() if re.fullmatch(regex, card.name)), None),
+        gpu=_facts_matched(regex),
         price_per_month=price,
         card_count=card_count,
         is_owned=is_owned,
         discounts=_terms(row, terms),
     )
+
+
+def _facts_matched(regex: str) -> CardFacts | None:
+    """Give the facts of the cards that a regex matches, where they are of one size."""
+    matched = [card for card in all_cards() if re.fullmatch(regex, card.name)]
+    sizes = {card.memory_bytes for card in matched}
+    return matched[0] if len(sizes) == 1 else None
 
 
 def owned_per_month(price: Money, depreciation_months: int, running_cost: Money) -> Money:

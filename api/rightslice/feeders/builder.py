@@ -73,9 +73,14 @@ class HourTable:
     first_seen: dict[str, float] = field(default_factory=dict)
     last_seen: dict[str, float] = field(default_factory=dict)
     names: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # The latest reading of any card: until then this feeder itself was alive.
+    alive_seconds: float = 0.0
+    # Hours that were told something since they were last written.
+    changed_hours: set[int] = field(default_factory=set, compare=False)
 
     def card(self, uuid: str, hour: int) -> CardHourBuilder:
         """Give the builder of a card's hour, made when first asked for."""
+        self.changed_hours.add(hour)
         cards = self.hours.get(hour)
         if cards is None:
             cards = self.hours[hour] = {}
@@ -86,18 +91,47 @@ class HourTable:
 
     def see(self, uuid: str, now_seconds: float, node: str, name: str) -> None:
         """Note that a card is there, where it sits and what it is called."""
-        if now_seconds > self.last_seen.get(uuid, 0.0) + DEPARTED_SECONDS:
+        if uuid not in self.first_seen or self._has_departed(uuid, now_seconds):
             self.first_seen[uuid] = now_seconds  # arrived, or come back
         self.last_seen[uuid] = now_seconds
-        if node or name:
-            self.names[uuid] = (node, name)
+        self.alive_seconds = max(self.alive_seconds, now_seconds)
+        known_node, known_name = self.names.get(uuid, ("", ""))
+        self.names[uuid] = (node or known_node, name or known_name)
+
+    def _has_departed(self, uuid: str, now_seconds: float) -> bool:
+        """Tell whether a card has left: unseen for a day while others were seen.
+
+        When nothing at all was read, the feeder was away, not the card.
+        """
+        until_seconds = min(now_seconds, self.alive_seconds)
+        return until_seconds > self.last_seen[uuid] + DEPARTED_SECONDS
+
+    def forget_departed(self, now_seconds: float) -> set[str]:
+        """Drop what is kept of cards that have left; gives their UUIDs."""
+        departed = {uuid for uuid in self.last_seen if self._has_departed(uuid, now_seconds)}
+        for uuid in departed:
+            del self.first_seen[uuid], self.last_seen[uuid]
+            self.names.pop(uuid, None)
+        return departed
+
+    def start_over(self, now_seconds: float) -> None:
+        """Take back what was told of the time after now: the clock was set back."""
+        self.alive_seconds = min(self.alive_seconds, now_seconds)
+        for seen in (self.first_seen, self.last_seen):
+            for uuid, seconds in seen.items():
+                seen[uuid] = min(seconds, now_seconds)
+        self.forget_from(int(now_seconds // SECONDS_PER_HOUR) + 1)
+
+    def forget_from(self, hour: int) -> None:
+        """Drop an hour and all after it."""
+        for later in [known for known in self.hours if known >= hour]:
+            del self.hours[later]
 
     def owned_seconds(self, uuid: str, hour: int, until_seconds: float) -> float:
         """Give how much of an hour the card was there, as far as the hour has come."""
         start = max(hour * SECONDS_PER_HOUR, self.first_seen[uuid])
         end = min((hour + 1) * SECONDS_PER_HOUR, until_seconds)
-        departed = end > self.last_seen[uuid] + DEPARTED_SECONDS
-        return 0.0 if departed else max(end - start, 0.0)
+        return 0.0 if self._has_departed(uuid, end) else max(end - start, 0.0)
 
     def carry(self, hour: int) -> None:
         """Move what an hour holds above its length, if it is a clock's jitter, to the next.
@@ -188,21 +222,24 @@ class HourTable:
         for old in [known for known in self.hours if known < hour]:
             del self.hours[old]
 
-    def state(self) -> dict[str, Any]:
-        """Give everything in a shape that JSON can hold."""
+    def state(self, from_hour: int = 0) -> dict[str, Any]:
+        """Give everything, hours from `from_hour` on, in a shape that JSON can hold."""
         return {
+            "alive_seconds": self.alive_seconds,
             "first_seen": self.first_seen,
             "last_seen": self.last_seen,
             "names": {uuid: list(pair) for uuid, pair in self.names.items()},
             "hours": {
                 str(hour): {uuid: asdict(builder) for uuid, builder in cards.items()}
                 for hour, cards in self.hours.items()
+                if hour >= from_hour
             },
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
         known = {entry.name for entry in fields(CardHourBuilder)}
+        self.alive_seconds = state["alive_seconds"]
         self.first_seen = dict(state["first_seen"])
         self.last_seen = dict(state["last_seen"])
         self.names = {uuid: (pair[0], pair[1]) for uuid, pair in state["names"].items()}

@@ -4,7 +4,7 @@ The same value stands there once per sharing pod, MIG instances share their pare
 come as huge numbers, and names and labels differ between versions and pipelines.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from rightslice.feeders.builder import CardHourBuilder, HourTable, workload_key
 from rightslice.feeders.hours import hour_of, spread
 from rightslice.feeders.readings import Reading, is_blank
 from rightslice.ledger.rows import SOURCE_DCGM
+from rightslice.profile.flags import FLAG_MIG, FLAG_STUCK_COUNTER
+from rightslice.profile.profile import NO_COMPUTE_RATIO
 
 FB_USED, FB_FREE, FB_RESERVED = (
     "DCGM_FI_DEV_FB_USED",
@@ -40,8 +42,13 @@ MEMORY_FIELDS = frozenset((FB_USED, FB_FREE, FB_RESERVED))
 # Containers of the exporter itself: a scrape without honor_labels names them as the pod.
 EXPORTER_CONTAINERS = frozenset(("exporter", "dcgm-exporter", "nvidia-dcgm-exporter"))
 GR_ENGINE_SIGNAL, UTIL_SIGNAL = "gr_engine_active", "busy"
+# A kernel that runs keeps at least one multiprocessor at work: an SM activity of exactly 0 beside
+# a busy card is a profiling counter that hangs, and no reading.
+STUCK_BUSY_RATIO = 0.5
 
 Pod = tuple[str, str, str]
+# What a Prometheus adds to tell its targets apart; empty where a page was scraped by ourselves.
+TargetKey = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -58,6 +65,13 @@ class CardReading:
         """Fold one series in: copies of one value are that value; of two, the larger."""
         values = self.instances.setdefault(instance, {}) if instance else self.values
         values[field_name] = max(values.get(field_name, value), value)
+
+    @property
+    def busy_ratio(self) -> float | None:
+        """The engine's counter where there is one, else the gauge."""
+        if GR_ENGINE_ACTIVE in self.values:
+            return self.values[GR_ENGINE_ACTIVE]
+        return self.values[GPU_UTIL] / 100 if GPU_UTIL in self.values else None
 
     def value(self, field_name: str) -> float | None:
         """Give the card's value; memory of a card cut by MIG is its instances' sum."""
@@ -78,22 +92,26 @@ def node_of(labels: Mapping[str, str]) -> str:
     return labels.get("Hostname") or labels.get("hostname") or ""
 
 
+def target_of(labels: Mapping[str, str]) -> TargetKey:
+    """Name the scrape target that a series came from."""
+    return labels.get("job", ""), labels.get("instance", "")
+
+
 def pod_of(labels: Mapping[str, str], *, exported: bool) -> Pod | None:
     """Name the workload of a series: (namespace, pod, container); None where nobody is named.
 
-    `exported` says that this source keeps the workload in exported_* labels, so that plain ones
+    `exported` says that this target keeps the workload in exported_* labels, so that plain ones
     name the exporter's own pod.
     """
-    if exported:
-        pod = labels.get("exported_pod", "")
+    if labels.get("exported_pod"):
         return (
-            (labels.get("exported_namespace", ""), pod, labels.get("exported_container", ""))
-            if pod
-            else None
+            labels.get("exported_namespace", ""),
+            labels["exported_pod"],
+            labels.get("exported_container", ""),
         )
     pod = labels.get("pod") or labels.get("pod_name") or ""
     container = labels.get("container") or labels.get("container_name") or ""
-    if not pod or container in EXPORTER_CONTAINERS:
+    if exported or not pod or container in EXPORTER_CONTAINERS:
         return None
     return (labels.get("namespace") or labels.get("pod_namespace") or "", pod, container)
 
@@ -106,24 +124,44 @@ class DcgmMapper:
     rejected_count: int = 0
     # Once a node has named a workload, a card of it without one is held by nobody.
     naming_nodes: set[str] = field(default_factory=set)
-    uses_exported_labels: bool = False
+    exporting_targets: set[TargetKey] = field(default_factory=set)
     _last_seconds: dict[str, float] = field(default_factory=dict)
     _means: dict[tuple[str, str], SpanMean] = field(default_factory=dict)
 
     def learn(self, label_sets: Iterable[Mapping[str, str]]) -> None:
-        """See, before or while reading, how this source tells of workloads."""
+        """See, before or while reading, how each target tells of workloads."""
+        label_sets = list(label_sets)
+        self.exporting_targets |= {
+            target_of(labels) for labels in label_sets if labels.get("exported_pod")
+        }
         for labels in label_sets:
-            if labels.get("exported_pod"):
-                self.uses_exported_labels = True
-            if pod_of(labels, exported=self.uses_exported_labels):
-                self.naming_nodes.add(node_of(labels))
+            node = node_of(labels)
+            # What a node without a name tells says nothing of any other node.
+            if node and self._pod(labels):
+                self.naming_nodes.add(node)
+
+    def learnt(self) -> dict[str, Any]:
+        """Give what was learnt, in a shape that JSON can hold."""
+        return {
+            "naming_nodes": sorted(self.naming_nodes),
+            "exporting_targets": sorted(self.exporting_targets),
+        }
+
+    def learn_again(self, learnt: Mapping[str, Any]) -> None:
+        """Take up what `learnt` gave."""
+        self.naming_nodes |= set(learnt["naming_nodes"])
+        self.exporting_targets |= {(job, instance) for job, instance in learnt["exporting_targets"]}
+
+    def _pod(self, labels: Mapping[str, str]) -> Pod | None:
+        return pod_of(labels, exported=target_of(labels) in self.exporting_targets)
 
     def feed(
-        self, now_seconds: float, readings: Iterable[Reading], interval_seconds: float
+        self, now_seconds: float, readings: Iterable[Reading], interval_of: Callable[[str], float]
     ) -> None:
-        """Take in one scrape. `interval_seconds` is the usual time between two."""
+        """Take in one scrape. `interval_of` gives the usual seconds between two of a card's."""
         cards = self._cards(readings)
         for uuid, card in cards.items():
+            interval_seconds = interval_of(uuid)
             since_seconds = self._last_seconds.get(uuid)
             if since_seconds is not None and now_seconds <= since_seconds:
                 continue
@@ -155,7 +193,7 @@ class DcgmMapper:
                     name=labels.get("modelName") or labels.get("model_name") or "",
                 )
             card.take(name, labels.get("GPU_I_ID") or labels.get("gpu_i_id") or "", reading.value)
-            pod = pod_of(labels, exported=self.uses_exported_labels)
+            pod = self._pod(labels)
             if pod:
                 card.pods.add(pod)
         return cards
@@ -175,6 +213,8 @@ class DcgmMapper:
             builder.see_peak(used_mib * BYTES_PER_MIB)
             self._take_memory(builder, card, used_mib, covered_seconds, interval_seconds)
             self._add(uuid, "observed_seconds", now_seconds, covered_seconds, covered_seconds)
+        if card.instances:
+            builder.note(FLAG_MIG)
         held = self._held(card, used_mib)
         if held is not None:
             self._add(
@@ -191,7 +231,9 @@ class DcgmMapper:
                 workloads[key] = workloads.get(key, 0.0) + part
         self._take_busy(uuid, card, held, now_seconds, covered_seconds, interval_seconds)
         sm_active_ratio = card.values.get(SM_ACTIVE)
-        if sm_active_ratio is not None and covered_seconds:
+        if sm_active_ratio == 0 and (card.busy_ratio or 0) >= STUCK_BUSY_RATIO:
+            builder.note(FLAG_STUCK_COUNTER)
+        elif sm_active_ratio is not None and covered_seconds:
             self._observe(
                 uuid, "sm_active", sm_active_ratio, now_seconds, covered_seconds, interval_seconds
             )
@@ -216,11 +258,17 @@ class DcgmMapper:
             builder.add_to_bin("memory_bins", bin_index(used_mib / total_mib), 1.0)
 
     def _held(self, card: CardReading, used_mib: float | None) -> bool | None:
+        """Tell whether somebody holds a card; None where that cannot be told.
+
+        Without a pod, on a node that names pods, a card is free only if it also looks free: in use
+        by somebody who is not named, its holder is unknown.
+        """
         if card.pods:
             return True
+        in_use = used_mib is not None and used_mib * BYTES_PER_MIB > HELD_MEMORY_BYTES
         if card.node in self.naming_nodes:
-            return False
-        return None if used_mib is None else used_mib * BYTES_PER_MIB > HELD_MEMORY_BYTES
+            return None if in_use or (card.busy_ratio or 0) > NO_COMPUTE_RATIO else False
+        return None if used_mib is None else in_use
 
     def _take_busy(
         self,
@@ -232,11 +280,10 @@ class DcgmMapper:
         interval_seconds: float,
     ) -> None:
         """Take the card's busy ratio, from the engine's counter rather than from the gauge."""
-        ratio, signal = card.values.get(GR_ENGINE_ACTIVE), GR_ENGINE_SIGNAL
-        if ratio is None and GPU_UTIL in card.values:
-            ratio, signal = card.values[GPU_UTIL] / 100, UTIL_SIGNAL
+        ratio = card.busy_ratio
         if ratio is None or not covered_seconds or card.instances:
             return  # an instance's activity says nothing of the whole card
+        signal = GR_ENGINE_SIGNAL if GR_ENGINE_ACTIVE in card.values else UTIL_SIGNAL
         busy_seconds = ratio * covered_seconds
         self._add(uuid, "busy_observed_seconds", now_seconds, covered_seconds, covered_seconds)
         self._add(uuid, "busy_seconds", now_seconds, covered_seconds, busy_seconds)
@@ -286,21 +333,32 @@ class DcgmMapper:
         setattr(builder, f"{histogram}_interval_seconds", interval_seconds)
         builder.add_to_bin(f"{histogram}_bins", bin_index(ratio), 1.0)
 
-    def state(self) -> dict[str, Any]:
+    def forget_departed(self, now_seconds: float) -> None:
+        """Drop what is kept of cards that have left."""
+        for uuid in self.table.forget_departed(now_seconds):
+            self._last_seconds.pop(uuid, None)
+            self._means.pop((uuid, "busy"), None)
+            self._means.pop((uuid, "sm_active"), None)
+
+    def start_over(self, now_seconds: float) -> None:
+        """Forget when things were read: the clock was set back."""
+        self._last_seconds.clear()
+        self._means.clear()
+        self.table.start_over(now_seconds)
+
+    def state(self, from_hour: int = 0) -> dict[str, Any]:
         """Give everything needed to go on after a restart, in a shape that JSON can hold.
 
         The minute that is being formed is left out: it is dropped as one with a gap.
         """
         return {
-            "table": self.table.state(),
+            "table": self.table.state(from_hour),
             "last_seconds": self._last_seconds,
-            "naming_nodes": sorted(self.naming_nodes),
-            "uses_exported_labels": self.uses_exported_labels,
+            "labels": self.learnt(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
         self.table.restore(state["table"])
         self._last_seconds = dict(state["last_seconds"])
-        self.naming_nodes = set(state["naming_nodes"])
-        self.uses_exported_labels = state["uses_exported_labels"]
+        self.learn_again(state["labels"])

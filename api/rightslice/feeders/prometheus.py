@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
-from rightslice.contract.spec import PREFIX
+from rightslice.contract.metrics import BUILD_INFO
 from rightslice.feeders import dcgm_page, rightslice_page
 from rightslice.feeders.builder import HourTable
 from rightslice.feeders.dcgm_page import DcgmMapper
@@ -21,7 +20,12 @@ from rightslice.feeders.merge import merge
 from rightslice.feeders.prometheus_answer import Samples
 from rightslice.feeders.prometheus_client import PrometheusClient
 from rightslice.feeders.readings import Reading
-from rightslice.feeders.rightslice_page import RightsliceMapper
+from rightslice.feeders.rightslice_page import (
+    COUNTER_NAMES,
+    GAUGE_NAMES,
+    RESET_NAME,
+    RightsliceMapper,
+)
 from rightslice.ledger.ledger import Batch, FeederState, Ledger
 
 log = logging.getLogger(__name__)
@@ -35,7 +39,13 @@ LEAD_SECONDS = 600.0
 EDGE_INTERVALS = 2.5
 DEFAULT_INTERVAL_SECONDS = 60.0
 
+# One query's share of our targets: 20 nodes of eight cards are 100,000 samples around an edge.
+TARGETS_PER_QUERY = 20
+OUR_NAMES = "|".join((*COUNTER_NAMES, *GAUGE_NAMES, RESET_NAME))
+
 Progress = Callable[[int, int], None]
+TargetKey = tuple[str, ...]
+Item = TypeVar("Item")
 
 
 class Source(StrEnum):
@@ -48,8 +58,9 @@ class Source(StrEnum):
 
 @dataclass(slots=True)
 class PullResult:
-    """What a pull found; counts are shown to the user."""
+    """What a pull found; counts are shown to the user. No days when nothing was due."""
 
+    day_count: int = 0
     card_count: int = 0
     hour_count: int = 0
     rejected_count: int = 0
@@ -63,21 +74,18 @@ class Found:
     # Pipelines differ in how they spell the label; its spelling, and the cards told by it.
     dcgm_uuids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dcgm_label_sets: list[dict[str, str]] = field(default_factory=list)
-    our_targets: tuple[tuple[str, str], ...] = ()
+    # The labels that tell our targets apart, and each target by their values.
+    target_labels: tuple[str, ...] = ()
+    our_targets: tuple[TargetKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A target of ours, how to select its series, and the start times that it told."""
+    """A target of ours in a span: when its readings are, and in which hours they are uneven."""
 
-    name: str
-    matchers: str
-    starts: list[Samples]
-
-    @property
-    def start_seconds(self) -> float:
-        """Give the earliest start time told; later than any for a target that told none."""
-        return min((value for one in self.starts for _, value in one.samples), default=math.inf)
+    key: TargetKey
+    margin_seconds: float
+    uneven_hours: frozenset[int]
 
 
 def pull(
@@ -126,6 +134,7 @@ class _Pull:
         self._from_hour = state["from_hour"]
         for table, key in ((self._ours.table, "ours"), (self._dcgm.table, "dcgm")):
             table.restore(state[key])
+        self._dcgm.learn_again(state["dcgm_labels"])
 
     def days(self, start_hour: int, end_hour: int, progress: Progress) -> PullResult:
         result = PullResult()
@@ -141,6 +150,7 @@ class _Pull:
             self._read_day(found, day_hour, until_hour)
             result.hour_count += self._write(day_hour, until_hour, first_hour)
         progress(len(days), len(days))
+        result.day_count = len(days)
         result.card_count = len({*self._ours.table.first_seen, *self._dcgm.table.first_seen})
         result.rejected_count = self._ours.rejected_count + self._dcgm.rejected_count
         return result
@@ -157,80 +167,94 @@ class _Pull:
                 uuids = {labels.get(label, "") for labels in label_sets} - {""}
                 found.dcgm_uuids[label] = tuple(sorted(uuids))
         if self._source is not Source.DCGM:
-            label_sets = self._client.label_sets(f"{PREFIX}build_info", *span)
-            found.our_targets = tuple(
-                sorted({(row.get("job", ""), row.get("instance", "")) for row in label_sets})
-            )
+            label_sets = self._client.label_sets(BUILD_INFO.name, *span)
+            own = {"__name__", *BUILD_INFO.labels}
+            found.target_labels = tuple(sorted({name for row in label_sets for name in row} - own))
+            keys = {_target_key(labels, found.target_labels) for labels in label_sets}
+            found.our_targets = tuple(sorted(keys))
         return found
 
     def _read_day(self, found: Found, day_hour: int, until_hour: int) -> None:
         start_seconds = day_hour * SECONDS_PER_HOUR - LEAD_SECONDS
-        end_seconds = float(until_hour * SECONDS_PER_HOUR)
+        # Beyond the last edge lies the reading that straddles it.
+        end_seconds = until_hour * SECONDS_PER_HOUR + LEAD_SECONDS
         for label, all_uuids in found.dcgm_uuids.items():
             for uuids in _batches(all_uuids, CARDS_PER_QUERY):
                 matcher = f"{label}=~{_any_of(uuids)}"
                 self._read_dcgm(found.dcgm_names, matcher, start_seconds, end_seconds)
-        span = (start_seconds, end_seconds)
-        processes = [self._process(job, instance, span) for job, instance in found.our_targets]
-        # Older processes first: one that was started later, at another address, takes its cards
-        # over from them.
-        for process in sorted(processes, key=lambda one: one.start_seconds):
-            if process.starts:
-                self._read_ours(process, day_hour, until_hour)
+        processes = self._processes(found, start_seconds, float(until_hour * SECONDS_PER_HOUR))
+        for edge_hour in range(day_hour, until_hour + 1):
+            self._read_edge(found, processes, edge_hour)
+        self._read_peaks(day_hour, until_hour)
 
     def _read_dcgm(
         self, names: Iterable[str], matcher: str, start_seconds: float, end_seconds: float
     ) -> None:
         selector = f'{{__name__=~"{"|".join(names)}", {matcher}}}'
         series = list(self._client.raw(selector, start_seconds, end_seconds))
-        interval_seconds = _usual_interval(series)
+        by_card: dict[str, list[Samples]] = defaultdict(list)
+        for one in series:
+            by_card[one.labels.get("UUID") or one.labels.get("uuid") or ""].append(one)
+        intervals = {uuid: _usual_interval(told) for uuid, told in by_card.items()}
         for now_seconds, readings in sorted(_scrapes(series).items()):
-            self._dcgm.feed(now_seconds, readings, interval_seconds)
+            self._dcgm.feed(now_seconds, readings, intervals.__getitem__)
 
-    def _process(self, job: str, instance: str, span: tuple[float, float]) -> Process:
-        """Look up when a target's process was started, over a span."""
-        matchers = f"job={_quoted(job)}, instance={_quoted(instance)}"
-        selector = f"{rightslice_page.RESET_NAME}{{{matchers}}}"
-        return Process(f"{job} {instance}", matchers, list(self._client.raw(selector, *span)))
+    def _processes(self, found: Found, start_seconds: float, end_seconds: float) -> list[Process]:
+        """Look up when each target was read and restarted in a span."""
+        stamps: dict[TargetKey, list[Samples]] = defaultdict(list)
+        # Where the start time is not stored, resets show as falls; the readings' times still do.
+        for name in (RESET_NAME, BUILD_INFO.name):
+            missing = [key for key in found.our_targets if key not in stamps]
+            for batch in _batches(missing, TARGETS_PER_QUERY):
+                selector = f"{name}{{{_matchers(found.target_labels, batch)}}}"
+                for one in self._client.raw(selector, start_seconds, end_seconds):
+                    key = _target_key(one.labels, found.target_labels)
+                    if key in batch:
+                        stamps[key].append(one)
+        processes = []
+        for key, told in sorted(stamps.items()):
+            margin_seconds = EDGE_INTERVALS * _usual_interval(told)
+            uneven = _uneven_hours(told, (start_seconds, end_seconds), margin_seconds)
+            processes.append(Process(key, margin_seconds, frozenset(uneven)))
+        return processes
 
-    def _read_ours(self, process: Process, day_hour: int, until_hour: int) -> None:
-        """Read counters around the edges of hours, and uneven hours as a whole."""
-        margin_seconds = EDGE_INTERVALS * _usual_interval(process.starts)
-        span = (day_hour * SECONDS_PER_HOUR - LEAD_SECONDS, float(until_hour * SECONDS_PER_HOUR))
-        uneven_hours = _uneven_hours(process.starts, span, margin_seconds)
-        names = "|".join(
-            (
-                *rightslice_page.COUNTER_NAMES,
-                *rightslice_page.GAUGE_NAMES,
-                rightslice_page.RESET_NAME,
-            )
-        )
-        selector = f'{{__name__=~"{names}", {process.matchers}}}'
-        pieces = []
-        for edge_hour in range(day_hour, until_hour + 1):
-            edge_seconds = float(edge_hour * SECONDS_PER_HOUR)
-            begin_seconds = edge_seconds - margin_seconds
-            if edge_hour - 1 in uneven_hours:
-                begin_seconds = edge_seconds - SECONDS_PER_HOUR - margin_seconds
-            pieces.append((begin_seconds, edge_seconds + margin_seconds))
-        scrapes: dict[float, list[Reading]] = {}
-        for begin_seconds, end_seconds in _joined(pieces):
-            series = list(self._client.raw(selector, begin_seconds, end_seconds))
-            scrapes |= _scrapes(series)
-        for now_seconds, readings in sorted(scrapes.items()):
-            self._ours.feed(process.name, now_seconds, readings)
-        self._read_peaks(process.matchers, day_hour, until_hour)
+    def _read_edge(self, found: Found, processes: Sequence[Process], edge_hour: int) -> None:
+        """Read counters around an edge, and the hour before it as a whole where it is uneven.
 
-    def _read_peaks(self, matchers: str, day_hour: int, until_hour: int) -> None:
-        query = f"max_over_time({rightslice_page.PEAK_NAME}{{{matchers}}}[1h])"
+        All targets' readings are fed in the order of time: a card that two of them tell of is
+        told once.
+        """
+        edge_seconds = float(edge_hour * SECONDS_PER_HOUR)
+        scrapes: list[tuple[float, str, list[Reading]]] = []
+        for is_uneven in (False, True):
+            chosen = [one for one in processes if (edge_hour - 1 in one.uneven_hours) == is_uneven]
+            for batch in _batches(chosen, TARGETS_PER_QUERY):
+                margin_seconds = max(process.margin_seconds for process in batch)
+                begin_seconds = edge_seconds - margin_seconds - SECONDS_PER_HOUR * is_uneven
+                keys = [process.key for process in batch]
+                selector = f'{{__name__=~"{OUR_NAMES}", {_matchers(found.target_labels, keys)}}}'
+                series = self._client.raw(selector, begin_seconds, edge_seconds + margin_seconds)
+                by_target: dict[TargetKey, list[Samples]] = defaultdict(list)
+                for one in series:
+                    by_target[_target_key(one.labels, found.target_labels)].append(one)
+                for key in keys:
+                    for now_seconds, readings in _scrapes(by_target.get(key, ())).items():
+                        scrapes.append((now_seconds, " ".join(key), readings))
+        for now_seconds, name, readings in sorted(scrapes, key=lambda one: one[:2]):
+            self._ours.feed(name, now_seconds, readings)
+
+    def _read_peaks(self, day_hour: int, until_hour: int) -> None:
+        uuids = sorted(self._ours.table.first_seen)
         first_end, last_end = (day_hour + 1) * SECONDS_PER_HOUR, until_hour * SECONDS_PER_HOUR
-        for series in self._client.steps(query, first_end, last_end, SECONDS_PER_HOUR):
-            uuid = series.labels.get("uuid", "")
-            if uuid not in self._ours.table.first_seen:
-                continue
-            for end_seconds, value in series.samples:
-                hour = int(end_seconds // SECONDS_PER_HOUR) - 1
-                self._ours.table.card(uuid, hour).see_peak(value)
+        for batch in _batches(uuids, CARDS_PER_QUERY * TARGETS_PER_QUERY):
+            selector = f"{rightslice_page.PEAK_NAME}{{uuid=~{_any_of(batch)}}}"
+            query = f"max_over_time({selector}[1h])"
+            for series in self._client.steps(query, first_end, last_end, SECONDS_PER_HOUR):
+                uuid = series.labels.get("uuid", "")
+                for end_seconds, value in series.samples:
+                    if 0 <= value <= rightslice_page.LARGEST_VALUE:
+                        hour = int(end_seconds // SECONDS_PER_HOUR) - 1
+                        self._ours.table.card(uuid, hour).see_peak(value)
 
     def _write(self, day_hour: int, until_hour: int, first_hour: int) -> int:
         hours = range(day_hour, until_hour)
@@ -264,11 +288,12 @@ class _Pull:
                 "from_hour": first_hour,
                 "ours": remembered(self._ours.table),
                 "dcgm": remembered(self._dcgm.table),
+                "dcgm_labels": self._dcgm.learnt(),
             },
         )
 
 
-def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
@@ -285,6 +310,20 @@ def _any_of(values: Iterable[str]) -> str:
         for value in values
     )
     return _quoted("|".join(escaped))
+
+
+def _target_key(labels: Mapping[str, str], names: Iterable[str]) -> TargetKey:
+    """Give what tells a series' target apart from the others."""
+    return tuple(labels.get(name, "") for name in names)
+
+
+def _matchers(names: Sequence[str], keys: Sequence[TargetKey]) -> str:
+    """Select the series of some targets; it may select more, so results are looked through."""
+    columns = zip(*keys, strict=True)
+    return ", ".join(
+        f"{name}=~{_any_of(sorted(set(values)))}"
+        for name, values in zip(names, columns, strict=True)
+    )
 
 
 def _usual_interval(series: Iterable[Samples]) -> float:
@@ -321,14 +360,3 @@ def _uneven_hours(
         if after != before or after_seconds - before_seconds > margin_seconds
         for seconds in (before_seconds, after_seconds)
     }
-
-
-def _joined(pieces: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Join spans that touch, so that no sample is fetched twice."""
-    joined: list[tuple[float, float]] = []
-    for begin, end in sorted(pieces):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((begin, end))
-    return joined

@@ -8,7 +8,8 @@ from typing import Any
 # Asking for less may help: too many samples, series, chunks or points; or too slow.
 LIMIT_WORDS = ("limit", "exceeded", "too many", "maximum", "timeout", "timed out", "too large")
 LIMIT_STATUSES = frozenset((413, 422))
-RETRY_STATUSES = frozenset((429, 500, 502, 503, 504))
+BUSY_STATUS = 429
+RETRY_STATUSES = frozenset((BUSY_STATUS, 500, 502, 503, 504))
 
 
 class SourceError(Exception):
@@ -67,6 +68,8 @@ def _refusal(url: str, status: int, reason: str) -> SourceError:
             "--prometheus.config.file"
         )
     lowered = reason.lower()
+    if status == BUSY_STATUS:  # its words speak of limits too, but it only asks for patience
+        return RetryError(f"{url} cannot answer now (HTTP {status}): {reason}; try again later")
     if status in LIMIT_STATUSES or any(word in lowered for word in LIMIT_WORDS):
         return LimitError(f"{url} refused the size of a query (HTTP {status}): {reason}")
     if status in RETRY_STATUSES:

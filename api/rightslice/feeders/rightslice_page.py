@@ -6,11 +6,12 @@ from typing import Any
 
 from rightslice.contract import metrics
 from rightslice.contract.histogram import BIN_COUNT, RATIO_EDGES
-from rightslice.feeders.builder import HourTable
+from rightslice.feeders.builder import DEPARTED_SECONDS, HourTable
 from rightslice.feeders.counters import Growth, Scrape, Target, open_scrape
 from rightslice.feeders.hours import hour_of, spread
 from rightslice.feeders.readings import Reading, is_blank
 from rightslice.ledger.rows import SOURCE_RIGHTSLICE
+from rightslice.profile.flags import FLAG_MIG
 
 # One card told by two targets is one card. The first keeps it until it falls silent, or until a
 # newer process tells of it: an exporter that was restarted at another address.
@@ -32,7 +33,11 @@ _HISTOGRAMS = {
     f"{metrics.GPU_MEMORY_USED_RATIO.name}_bucket": "memory",
     f"{metrics.GPU_BUSY_RATIO.name}_bucket": "busy",
 }
-_BIN_OF_EDGE = {edge: index for index, edge in enumerate((*RATIO_EDGES, float("inf")))}
+# As our exporter writes them, and as OpenMetrics spells whole numbers.
+_BIN_OF_EDGE = {repr(edge): index for index, edge in enumerate(RATIO_EDGES)}
+_BIN_OF_EDGE |= {"1": _BIN_OF_EDGE["1.0"], "+Inf": BIN_COUNT - 1}
+# Bytes of the largest memory, and seconds of a century: what is above is no reading.
+LARGEST_VALUE = float(1 << 50)
 # What a feeder has to fetch of ours, apart from the reset signal.
 COUNTER_NAMES = (metrics.GPU_OBSERVED_SECONDS_TOTAL.name, *_SECONDS, *_HISTOGRAMS)
 GAUGE_NAMES = (
@@ -85,6 +90,8 @@ class RightsliceMapper:
             uuid = reading.labels.get("uuid", "")
             if self._owns(teller, uuid):
                 self.table.see(uuid, now_seconds, node, reading.labels.get("name", ""))
+                if reading.labels.get("mig") == "enabled":
+                    self.table.card(uuid, hour_of(now_seconds)).note(FLAG_MIG)
         for name, found in by_name.items():
             for reading in found:
                 self._take(target_name, scrape, name, reading, intervals)
@@ -110,7 +117,7 @@ class RightsliceMapper:
         uuid = reading.labels.get("uuid", "")
         if not uuid:
             return
-        if is_blank(reading.value):
+        if is_blank(reading.value) or not 0 <= reading.value <= LARGEST_VALUE:
             self.rejected_count += 1
             return
         owner = self._owners.get(uuid)
@@ -146,7 +153,7 @@ class RightsliceMapper:
         reading: Reading,
         intervals: dict[str, float],
     ) -> None:
-        index = _BIN_OF_EDGE.get(float(reading.labels.get("le", "nan")))
+        index = _BIN_OF_EDGE.get(reading.labels.get("le", ""))
         if index is None:  # another version's edges: not to be mixed with these
             self.rejected_count += 1
             return
@@ -167,10 +174,31 @@ class RightsliceMapper:
             if index + 1 < BIN_COUNT:
                 builder.add_to_bin(bins, index + 1, -part)
 
-    def state(self) -> dict[str, Any]:
+    def forget_departed(self, now_seconds: float) -> None:
+        """Drop what is kept of cards and targets that have left."""
+        departed = self.table.forget_departed(now_seconds)
+        for uuid in departed:
+            self._owners.pop(uuid, None)
+        silent_seconds = now_seconds - DEPARTED_SECONDS
+        for name in [n for n, t in self.targets.items() if (t.last_seconds or 0) < silent_seconds]:
+            del self.targets[name]
+        for target in self.targets.values() if departed else ():
+            target.values = {
+                key: value
+                for key, value in target.values.items()
+                if not (isinstance(key, tuple) and key[1] in departed)
+            }
+
+    def start_over(self, now_seconds: float) -> None:
+        """Forget when things were read: the clock was set back."""
+        self.targets.clear()
+        self._owners.clear()
+        self.table.start_over(now_seconds)
+
+    def state(self, from_hour: int = 0) -> dict[str, Any]:
         """Give everything needed to go on after a restart, in a shape that JSON can hold."""
         return {
-            "table": self.table.state(),
+            "table": self.table.state(from_hour),
             "targets": {
                 name: {
                     "last_seconds": target.last_seconds,

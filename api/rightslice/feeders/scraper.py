@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -19,8 +20,13 @@ from rightslice.ledger.ledger import Batch, FeederState, Ledger, LedgerError
 log = logging.getLogger(__name__)
 
 FEEDER = "embedded"
+# A clock may be corrected a little; more than this is a step.
+CLOCK_STEP_SECONDS = 60.0
+MOST_FETCHES_AT_ONCE = 32
 # An hour stays open this long after its end: the reading that straddles it is still to come.
 OPEN_SECONDS = 600.0
+# A target that is read again after this long has its time spread over hours that are closed: lost.
+LATE_SECONDS = 6 * 3600.0
 FLUSH_SECONDS = 60.0
 
 Fetch = Callable[[str], str]
@@ -48,6 +54,9 @@ class Scraper:
         self._dcgm = DcgmMapper()
         self.targets: dict[str, TargetState] = {}
         self._open_hour: int | None = None
+        # The hours from here on have not been written as a whole.
+        self._written_hour = 0
+        self._latest_seconds = 0.0
         self._resume()
 
     def _resume(self) -> None:
@@ -66,12 +75,26 @@ class Scraper:
             log.warning("target %s: its page has broken lines, which are skipped", target)
         if self._open_hour is None:
             self._open_hour = int(now_seconds // SECONDS_PER_HOUR)
+        self._look_at_clock(now_seconds)
         if any(reading.name.startswith(PREFIX) for reading in readings):
             self._ours.feed(target, now_seconds, readings)
         if any(field_name(reading.name) for reading in readings):
-            self._dcgm.feed(now_seconds, readings, self._interval_seconds)
+            self._dcgm.feed(now_seconds, readings, lambda _: self._interval_seconds)
         state.last_success_seconds = now_seconds
         state.last_error = ""
+
+    def _look_at_clock(self, now_seconds: float) -> None:
+        """Start over when the clock was set back, instead of waiting until it has caught up."""
+        if now_seconds < self._latest_seconds - CLOCK_STEP_SECONDS and self._open_hour is not None:
+            log.warning(
+                "the clock went back by %.0f s; readings start over",
+                self._latest_seconds - now_seconds,
+            )
+            self._ours.start_over(now_seconds)
+            self._dcgm.start_over(now_seconds)
+            self._open_hour = min(self._open_hour, int(now_seconds // SECONDS_PER_HOUR))
+            self._latest_seconds = now_seconds
+        self._latest_seconds = max(self._latest_seconds, now_seconds)
 
     def fail(self, target: str, error: str) -> None:
         """Note that a target could not be read; the others are not touched by it."""
@@ -91,37 +114,62 @@ class Scraper:
         return self._ours.table, self._dcgm.table
 
     def flush(self, now_seconds: float) -> None:
-        """Write the open hours and all state in one transaction. Raises LedgerError."""
+        """Write what changed and all state in one transaction. Raises LedgerError.
+
+        Nothing is forgotten before it is written.
+        """
         if self._open_hour is None:
             return
-        closing_hour = int((now_seconds - OPEN_SECONDS) // SECONDS_PER_HOUR)
+        closing_hour = max(self._closing_hour(now_seconds), self._open_hour)
         for hour in range(self._open_hour, closing_hour):
             for table in self._tables:
                 table.carry(hour)
         last_hour = int(now_seconds // SECONDS_PER_HOUR)
-        hours = range(self._open_hour, last_hour + 1)
+        changed = set().union(*(table.changed_hours for table in self._tables))
+        hours = [
+            hour
+            for hour in range(self._open_hour, last_hour + 1)
+            if hour in changed or hour >= self._written_hour
+        ]
         ours, companion = (table.card_hours(hours, now_seconds) for table in self._tables)
         batch = Batch(
             merge(ours, companion),
             self._dcgm.table.workload_hours(hours),
+            # Ours last: of two tellers the last one counts.
             [
                 attributes
-                for table in self._tables
+                for table in reversed(self._tables)
                 for attributes in table.attributes(self._open_hour)
             ],
         )
-        for table in self._tables:
-            table.forget_before(closing_hour)
-        self._open_hour = max(self._open_hour, closing_hour)
         state = FeederState(
-            datetime.fromtimestamp(self._open_hour * SECONDS_PER_HOUR, UTC),
+            datetime.fromtimestamp(closing_hour * SECONDS_PER_HOUR, UTC),
             {
-                "ours": self._ours.state(),
-                "dcgm": self._dcgm.state(),
-                "open_hour": self._open_hour,
+                "ours": self._ours.state(closing_hour),
+                "dcgm": self._dcgm.state(closing_hour),
+                "open_hour": closing_hour,
             },
         )
         self._ledger.replace_hours(batch, FEEDER, state)
+        self._open_hour, self._written_hour = closing_hour, last_hour
+        for table in self._tables:
+            table.forget_before(closing_hour)
+            table.changed_hours.clear()
+        self._ours.forget_departed(now_seconds)
+        self._dcgm.forget_departed(now_seconds)
+
+    def _closing_hour(self, now_seconds: float) -> int:
+        """Give the first hour that may still be told something.
+
+        An exporter that could not be read goes on counting, and tells of the time when it is read
+        again: its hours stay open for a while.
+        """
+        last_read = [
+            target.last_seconds
+            for target in self._ours.targets.values()
+            if target.last_seconds and target.last_seconds > now_seconds - LATE_SECONDS
+        ]
+        return int(min(now_seconds - OPEN_SECONDS, *last_read, now_seconds) // SECONDS_PER_HOUR)
 
 
 def run(
@@ -134,17 +182,29 @@ def run(
 ) -> None:
     """Scrape every target each interval until `stop` is set, writing once a minute."""
     flushed_seconds = now_seconds()
-    while not stop.is_set():
-        started_seconds = now_seconds()
-        for target in targets:
-            try:
-                scraper.ingest(target, fetch(target), now_seconds())
-            except SourceError as error:
-                scraper.fail(target, str(error))
-        if now_seconds() - flushed_seconds >= FLUSH_SECONDS:
-            flushed_seconds = _flush(scraper, now_seconds())
-        stop.wait(max(interval_seconds - (now_seconds() - started_seconds), 0.1))
+    with ThreadPoolExecutor(min(len(targets), MOST_FETCHES_AT_ONCE), "fetch") as fetchers:
+        while not stop.is_set():
+            started_seconds = now_seconds()
+            pages = {target: fetchers.submit(fetch, target) for target in targets}
+            for target, page in pages.items():
+                _take(scraper, target, page, now_seconds)
+            if now_seconds() - flushed_seconds >= FLUSH_SECONDS:
+                flushed_seconds = _flush(scraper, now_seconds())
+            stop.wait(max(interval_seconds - (now_seconds() - started_seconds), 0.1))
     _flush(scraper, now_seconds())
+
+
+def _take(
+    scraper: Scraper, target: str, page: Future[str], now_seconds: Callable[[], float]
+) -> None:
+    """Take in one page. Whatever is wrong with it stays with its target."""
+    try:
+        scraper.ingest(target, page.result(), now_seconds())
+    except SourceError as error:
+        scraper.fail(target, str(error))
+    except Exception as error:
+        log.exception("target %s cannot be taken in", target)
+        scraper.fail(target, f"target {target} cannot be taken in: {error}")
 
 
 def _flush(scraper: Scraper, now_seconds: float) -> float:

@@ -256,10 +256,17 @@ def _card_hour_values(row: CardHour) -> tuple[Any, ...]:
         _seconds(split.idle),
         _seconds(split.unmeasured),
         _seconds(min(milliseconds(row.observed_seconds), split.owned)),
-        _seconds(milliseconds(row.allocation_observed_seconds)),
-        _seconds(milliseconds(row.allocated_seconds)),
-        _seconds(milliseconds(row.busy_observed_seconds)),
-        _seconds(milliseconds(row.unrequested_busy_seconds)),
+        # No signal was there for longer than the card.
+        *(
+            _seconds(min(milliseconds(seconds), split.owned))
+            for seconds in (
+                row.allocation_observed_seconds,
+                row.allocated_seconds,
+                row.busy_observed_seconds,
+                row.busy_seconds,
+                row.unrequested_busy_seconds,
+            )
+        ),
         row.memory_total_bytes,
         row.memory_used_peak_bytes,
         row.memory_bins,

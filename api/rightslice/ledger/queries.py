@@ -24,6 +24,7 @@ CARD_HOUR_COLUMNS: tuple[tuple[str, str], ...] = (
     ("allocation_observed_seconds", "DECIMAL(10, 3)"),
     ("allocated_seconds", "DECIMAL(10, 3)"),
     ("busy_observed_seconds", "DECIMAL(10, 3)"),
+    ("kernel_seconds", "DECIMAL(10, 3)"),
     ("unrequested_busy_seconds", "DECIMAL(10, 3)"),
     ("memory_total_bytes", "BIGINT"),
     ("memory_used_peak_bytes", "BIGINT"),
@@ -97,7 +98,12 @@ DELETE_REPLACED_CARD_HOURS = f"""
     DELETE FROM card_hour USING staged_card_hour AS staged, card
     WHERE card.uuid = staged.uuid AND card_hour.card_id = card.card_id
       AND card_hour.hour = staged.hour
-      AND {_precedence("card_hour.source")} <= staged.precedence
+      AND (
+        -- What nothing was seen of yields to anybody, and replaces nothing that was seen.
+        (card_hour.observed_seconds = 0 AND staged.observed_seconds > 0)
+        OR ({_precedence("card_hour.source")} <= staged.precedence
+            AND (staged.observed_seconds > 0 OR card_hour.observed_seconds = 0))
+      )
 """
 INSERT_STAGED_CARD_HOURS = f"""
     INSERT INTO card_hour (card_id, {_STORED})
@@ -198,11 +204,14 @@ def card_usage_sql() -> str:
         FROM card_attribute WHERE since < $2 GROUP BY card_id
     )
     SELECT card.card_id, card.uuid, coalesce(any_value(latest.node), ''),
-        coalesce(any_value(latest.name), ''), min(hour), max(hour), count(*),
+        coalesce(any_value(latest.name), ''), min(hour),
+        max(hour + to_milliseconds(CAST(owned_seconds * 1000 AS BIGINT)))
+            FILTER (observed_seconds > 0),
+        count(*),
         string_agg(DISTINCT source, '+' ORDER BY source),
         sum(owned_seconds), sum(observed_seconds), sum(unknown_seconds),
         sum(unallocated_seconds), sum(busy_seconds), sum(idle_seconds), sum(unmeasured_seconds),
-        sum(unrequested_busy_seconds), sum(busy_observed_seconds),
+        sum(unrequested_busy_seconds), sum(busy_observed_seconds), sum(kernel_seconds),
         sum(busy_seconds + idle_seconds + unmeasured_seconds),
         last(memory_total_bytes ORDER BY hour) FILTER (memory_total_bytes IS NOT NULL),
         max(memory_used_peak_bytes),
@@ -238,7 +247,7 @@ def card_usage(
     shared_hours: Mapping[int, int],
 ) -> CardUsage:
     """Read one row of `card_usage_sql`."""
-    card_id, uuid, node, name, first_hour, last_hour, hour_count, source, *rest = row
+    card_id, uuid, node, name, first_hour, observed_until, hour_count, source, *rest = row
     (
         owned,
         observed,
@@ -249,6 +258,7 @@ def card_usage(
         unmeasured,
         unrequested,
         busy_observed,
+        kernel,
         allocated,
         memory_total_bytes,
         memory_peak_bytes,
@@ -265,7 +275,7 @@ def card_usage(
         node=node,
         name=name,
         first_hour=first_hour.replace(tzinfo=UTC),
-        last_hour=last_hour.replace(tzinfo=UTC),
+        observed_until=observed_until.replace(tzinfo=UTC) if observed_until else None,
         hour_count=hour_count,
         source=source,
         owned_seconds=owned,
@@ -277,6 +287,7 @@ def card_usage(
         unmeasured_seconds=unmeasured,
         unrequested_busy_seconds=unrequested,
         busy_observed_seconds=busy_observed,
+        kernel_seconds=kernel,
         allocated_seconds=allocated,
         memory_total_bytes=memory_total_bytes,
         memory_used_peak_bytes=memory_peak_bytes,

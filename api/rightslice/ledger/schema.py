@@ -23,6 +23,7 @@ MIGRATIONS: tuple[str, ...] = (
         idle_seconds {_SECONDS} NOT NULL, unmeasured_seconds {_SECONDS} NOT NULL,
         observed_seconds {_SECONDS} NOT NULL, allocation_observed_seconds {_SECONDS} NOT NULL,
         allocated_seconds {_SECONDS} NOT NULL, busy_observed_seconds {_SECONDS} NOT NULL,
+        kernel_seconds {_SECONDS} NOT NULL,
         unrequested_busy_seconds {_SECONDS} NOT NULL,
         memory_total_bytes BIGINT, memory_used_peak_bytes BIGINT,
         memory_bins DOUBLE[], busy_bins DOUBLE[], sm_active_bins DOUBLE[],

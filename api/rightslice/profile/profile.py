@@ -1,7 +1,7 @@
 """What a card's use looks like over a window: coverage, needs' raw numbers, idle class."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from rightslice.contract.histogram import bin_index, quantile, share_at_or_below, total_weight
@@ -23,8 +23,10 @@ SHARED_HOURS_RATIO = 0.05
 # Guidance of the price pages: below 30 % of its memory, a share is too big.
 OVERSIZED_MEMORY_RATIO = 0.30
 UNDERUSED_COMPUTE_RATIO = 0.5
-# Profiling counters stuck at 0 while kernels run: the reading is broken, not the card idle.
-STUCK_BUSY_RATIO = 0.5
+# Below this share of its time, what a signal did not see may be what matters: it decides nothing.
+LEAST_COVERAGE_RATIO = 0.8
+# A better signal must have been there for most of the time in which the next one was.
+BETTER_SIGNAL_RATIO = 0.9
 
 
 class Signal(StrEnum):
@@ -57,9 +59,13 @@ class UsageProfile:
     card_name: str
     source: str
     start: datetime
+    # When the card was last seen; its start where it never was.
     end: datetime
     observed_hours: float
+    # Shares of the card's time in which memory, holders and compute were observed.
     coverage_ratio: float
+    holder_coverage_ratio: float
+    compute_coverage_ratio: float
     memory_total_bytes: int | None
     memory_used_peak_bytes: int | None
     memory_is_pre_allocated: bool
@@ -72,7 +78,6 @@ class UsageProfile:
     holders: tuple[Holder, ...]
     is_shared: bool
     most_cards: int
-    has_stuck_counter: bool
     quality: tuple[str, ...]
 
     def compute_quantile(self, rank: float) -> tuple[float, float, float] | None:
@@ -94,25 +99,24 @@ def usage_profile(usage: CardUsage) -> UsageProfile:
     observed_seconds = float(usage.observed_seconds)
     owned_seconds = float(usage.owned_seconds)
     busy_seen_seconds = float(usage.busy_observed_seconds)
-    busy_seconds = float(usage.busy_seconds + usage.unrequested_busy_seconds)
-    busy_ratio = busy_seconds / busy_seen_seconds if busy_seen_seconds else None
+    busy_ratio = float(usage.kernel_seconds) / busy_seen_seconds if busy_seen_seconds else None
     known_seconds = float(usage.owned_seconds - usage.unknown_seconds)
     allocated_ratio = float(usage.allocated_seconds) / known_seconds if known_seconds else None
-    stuck = (
-        signal is Signal.SM_ACTIVE
-        and busy_ratio is not None
-        and busy_ratio >= STUCK_BUSY_RATIO
-        and sum(bins[1:]) == 0
-    )
+
+    def coverage(seconds: float) -> float:
+        return min(seconds / owned_seconds, 1.0) if owned_seconds else 0.0
+
     return UsageProfile(
         uuid=usage.uuid,
         node=usage.node,
         card_name=usage.name,
         source=usage.source,
         start=usage.first_hour,
-        end=usage.last_hour + timedelta(hours=1),
+        end=usage.observed_until or usage.first_hour,
         observed_hours=observed_seconds / SECONDS_PER_HOUR,
-        coverage_ratio=observed_seconds / owned_seconds if owned_seconds else 0.0,
+        coverage_ratio=coverage(observed_seconds),
+        holder_coverage_ratio=coverage(known_seconds),
+        compute_coverage_ratio=coverage(total_weight(bins)),
         memory_total_bytes=usage.memory_total_bytes,
         memory_used_peak_bytes=usage.memory_used_peak_bytes,
         memory_is_pre_allocated=is_pre_allocated(usage),
@@ -121,12 +125,13 @@ def usage_profile(usage: CardUsage) -> UsageProfile:
         compute_interval_seconds=usage.compute_interval_seconds,
         busy_ratio=busy_ratio,
         allocated_ratio=allocated_ratio,
-        idle_class=_idle_class(usage, bins, busy_ratio, allocated_ratio),
+        idle_class=_idle_class(
+            usage, bins, busy_ratio, coverage(known_seconds), coverage(busy_seen_seconds)
+        ),
         holders=usage.holders,
         is_shared=usage.shared_hour_count
         > max(SHARED_HOURS_LEAST, SHARED_HOURS_RATIO * usage.hour_count),
         most_cards=max((holder.most_cards for holder in usage.holders), default=1),
-        has_stuck_counter=stuck,
         quality=usage.quality,
     )
 
@@ -150,7 +155,7 @@ def _compute_signal(usage: CardUsage) -> tuple[Signal, tuple[float, ...]]:
     """Choose the most trusted signal that was observed for most of the time."""
     sm_seconds = total_weight(usage.sm_active_bin_seconds)
     busy_seconds = total_weight(usage.busy_bin_seconds)
-    if sm_seconds and sm_seconds >= 0.9 * busy_seconds:
+    if sm_seconds and sm_seconds >= BETTER_SIGNAL_RATIO * busy_seconds:
         return Signal.SM_ACTIVE, usage.sm_active_bin_seconds
     if not busy_seconds:
         return Signal.NONE, ()
@@ -163,13 +168,14 @@ def _idle_class(
     usage: CardUsage,
     bins: tuple[float, ...],
     busy_ratio: float | None,
-    allocated_ratio: float | None,
+    holder_coverage_ratio: float,
+    busy_coverage_ratio: float,
 ) -> IdleClass:
-    if not usage.observed_seconds or allocated_ratio is None:
+    if not usage.observed_seconds or holder_coverage_ratio < LEAST_COVERAGE_RATIO:
         return IdleClass.UNKNOWN
     if not usage.allocated_seconds:
         return IdleClass.UNALLOCATED
-    if busy_ratio is None:
+    if busy_ratio is None or busy_coverage_ratio < LEAST_COVERAGE_RATIO:
         return IdleClass.UNKNOWN
     peak_bytes, total_bytes = usage.memory_used_peak_bytes, usage.memory_total_bytes
     if busy_ratio <= NO_COMPUTE_RATIO and peak_bytes is not None:

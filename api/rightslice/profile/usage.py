@@ -27,15 +27,16 @@ class CardUsage:
 
     Per card, exactly: owned = unknown + unallocated + busy + idle + unmeasured seconds. Bins hold
     seconds, not counts, in the contract's edges; an empty tuple means that the signal was never
-    observed. `memory_*` is None where the card told none. `memory_peak_low_bytes` is the tenth
-    percentile of the hourly peaks of held hours.
+    observed. `observed_until` is None for a card never seen in the window. `kernel_seconds` are
+    those in which a kernel ran, whoever held the card. `memory_*` is None where the card told none.
+    `memory_peak_low_bytes` is the tenth percentile of the hourly peaks of held hours.
     """
 
     uuid: str
     node: str
     name: str
     first_hour: datetime
-    last_hour: datetime
+    observed_until: datetime | None
     hour_count: int
     source: str
     owned_seconds: Decimal
@@ -47,6 +48,7 @@ class CardUsage:
     unmeasured_seconds: Decimal
     unrequested_busy_seconds: Decimal
     busy_observed_seconds: Decimal
+    kernel_seconds: Decimal
     allocated_seconds: Decimal
     memory_total_bytes: int | None
     memory_used_peak_bytes: int | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rightslice.advice.candidate import Candidate, Cash, Kind, Remark
 from rightslice.advice.needs import Needs
-from rightslice.advice.recommend import Answer, NoAdvice, Recommendation
+from rightslice.advice.recommend import GONE, Answer, NoAdvice, Recommendation
 from rightslice.catalogue.money import Money
 from rightslice.catalogue.price_book import TERM_MONTH
 from rightslice.profile.profile import UsageProfile
@@ -47,6 +47,7 @@ class ComputeDocument:
     share_of_time_ratio: float | None
     minutes_above_per_day: float | None
     is_borderline: bool
+    mean_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class UsageDocument:
     end: str
     observed_hours: float
     coverage_ratio: float
+    holder_coverage_ratio: float
+    compute_coverage_ratio: float
     memory_total_bytes: int | None
     memory_used_peak_bytes: int | None
     memory_is_pre_allocated: bool
@@ -158,10 +161,10 @@ def answer_document(answer: Answer) -> AnswerDocument:
     advice = answer if isinstance(answer, Recommendation) else None
     return AnswerDocument(
         id=advice.id if advice else "",
-        uuid=profile.uuid,
-        node=profile.node,
-        card=profile.card_name,
-        workloads=list(dict.fromkeys(str(holder) for holder in profile.holders)),
+        uuid=printable(profile.uuid),
+        node=printable(profile.node),
+        card=printable(profile.card_name),
+        workloads=list(dict.fromkeys(printable(str(holder)) for holder in profile.holders)),
         usage=_usage(profile),
         needs=_needs(advice.needs) if advice else None,
         present_price_per_month=_money(answer.present.price_per_month) if answer.present else None,
@@ -171,6 +174,11 @@ def answer_document(answer: Answer) -> AnswerDocument:
         reason=_remark(answer.reason) if isinstance(answer, NoAdvice) else None,
         label=advice.label if advice else "",
     )
+
+
+def printable(text: str) -> str:
+    """Replace control characters: names come from outside, and a terminal obeys some of them."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def summary_document(answers: Iterable[Answer]) -> SummaryDocument:
@@ -183,16 +191,18 @@ def summary_document(answers: Iterable[Answer]) -> SummaryDocument:
             reasons[answer.reason.code] = reasons.get(answer.reason.code, 0) + 1
     acting = [advice for advice in advised if advice.headline.kind is not Kind.STAY]
     freed = [a.headline.freed_per_month for a in acting if a.headline.freed_per_month]
+    # What has left is not paid for any more.
+    there = [one for one in answers if not (isinstance(one, NoAdvice) and one.reason.code == GONE)]
     prices = [
         answer.present.price_per_month
-        for answer in answers
+        for answer in there
         if answer.present is not None and answer.present.price_per_month is not None
     ]
     return SummaryDocument(
         card_count=len(answers),
         advised_count=len(advised),
         saving_count=len(acting),
-        unpriced_count=len(answers) - len(prices),
+        unpriced_count=len(there) - len(prices),
         price_per_month=_sum(prices),
         saving_per_month=_sum(_savings(acting, Cash.NOW)),
         server_saving_per_month=_sum(_savings(acting, Cash.WHEN_SERVER_ENDS)),
@@ -259,6 +269,7 @@ def _candidate(candidate: Candidate) -> CandidateDocument:
             fit.share_of_time_ratio,
             fit.minutes_above_per_day,
             fit.is_borderline,
+            fit.mean_ratio,
         )
         if fit
         else None,
@@ -291,6 +302,8 @@ def _usage(profile: UsageProfile) -> UsageDocument:
         end=profile.end.isoformat(),
         observed_hours=profile.observed_hours,
         coverage_ratio=profile.coverage_ratio,
+        holder_coverage_ratio=profile.holder_coverage_ratio,
+        compute_coverage_ratio=profile.compute_coverage_ratio,
         memory_total_bytes=profile.memory_total_bytes,
         memory_used_peak_bytes=profile.memory_used_peak_bytes,
         memory_is_pre_allocated=profile.memory_is_pre_allocated,

@@ -50,6 +50,15 @@ def share_at_or_below(bins: Sequence[float], edge: float) -> float:
     return float(sum(bins[: index + 1])) / total
 
 
+def mean_at_most(bins: Sequence[float]) -> float:
+    """Give a bound that the mean is not above: each observation taken at its bin's upper edge."""
+    total = total_weight(bins)
+    if total <= 0:
+        raise ValueError("an empty histogram has no mean")
+    edges = (*RATIO_EDGES, RATIO_EDGES[-1])
+    return sum(weight * edge for weight, edge in zip(bins, edges, strict=True)) / total
+
+
 def quantile(bins: Sequence[float], rank: float) -> tuple[float, float, float]:
     """Interpolate the quantile at `rank` (0 to 1) for people to read: (value, lower, upper edge).
 

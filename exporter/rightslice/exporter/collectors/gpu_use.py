@@ -21,6 +21,8 @@ from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml import NvmlCard
 
 MICROSECONDS_PER_SECOND = 1e6
+# More than any driver keeps for itself where it counts its reserve as used.
+MOST_RESERVED_BYTES = 2 * 1024**3
 # The longest sample period any product is documented to have is 1 s; one may be missed.
 LONGEST_SAMPLE_SECONDS = 2.0
 
@@ -30,11 +32,15 @@ def is_held(gpu: NvmlCard) -> bool | None:
     process_count = gpu.process_count()
     if process_count:
         return True
-    # Used memory of no visible process means that a PID namespace hides its holder.
+    # Used memory of no visible process means that a PID namespace hides its holder. A driver that
+    # counts its reserve as used makes every free card look held by a little.
     memory = gpu.memory()
-    # A driver that counts its reserve as used makes every free card look held.
-    if memory is not None and memory.reserved_bytes is not None:
-        return memory.used_bytes > HELD_MEMORY_BYTES
+    if memory is not None:
+        reserve_bytes = MOST_RESERVED_BYTES if memory.reserved_bytes is None else 0
+        if memory.used_bytes > HELD_MEMORY_BYTES + reserve_bytes:
+            return True
+        if memory.reserved_bytes is not None:
+            return False
     return None if process_count is None else False
 
 
