@@ -133,9 +133,18 @@ def test_busy_time_of_a_card_that_nobody_holds_stands_apart(simulate: Simulate) 
             id="reserve counted as used is no holder",
         ),
         pytest.param(
-            {"faults": OLD_DRIVER | NO_PROCESS_LIST},
+            {"faults": OLD_DRIVER | NO_PROCESS_LIST, "memory_used_bytes": constant(0)},
             None,
             id="no list, and a reserve counted as used",
+        ),
+        pytest.param(
+            {
+                "process_count": 0,
+                "faults": OLD_DRIVER,
+                "memory_used_bytes": constant(30 * 1024 * BYTES_PER_MIB),
+            },
+            True,
+            id="more in use than any reserve, by nobody who can be seen",
         ),
     ],
 )
