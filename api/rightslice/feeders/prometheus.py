@@ -267,16 +267,13 @@ class _Pull:
         cards = merge(*rows)
         batch = Batch(
             cards,
-            self._workloads(hours),
+            self._dcgm.table.workload_hours(hours),
             [*self._dcgm.table.attributes(day_hour), *self._ours.table.attributes(day_hour)],
         )
         for table in (self._ours.table, self._dcgm.table):
             table.forget_before(until_hour)
         self._ledger.replace_hours(batch, self._feeder, self._state(until_hour, first_hour))
         return len(cards)
-
-    def _workloads(self, hours: Iterable[int]) -> list[Any]:
-        return self._dcgm.table.workload_hours(hours)
 
     def _state(self, until_hour: int, first_hour: int) -> FeederState:
         def remembered(table: HourTable) -> dict[str, Any]:
