@@ -504,7 +504,7 @@ def test_cutting_the_card_itself_frees_capacity_and_no_cash() -> None:
     assert smallest.notes == (
         Remark(
             "capacity_only",
-            "frees 87.5 % of the card for others; the card itself stays paid",
+            "frees 7 of 8 memory slices for others; the card itself stays paid",
         ),
     )
     assert smallest.steps[-1] == "ask for it in the pod: nvidia.com/mig-1g.5gb: 1"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from support.cli import answers, rightslice
 from support.dcgm_history import Card, always, history, memory_fields
@@ -38,6 +39,22 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
         pytest.param(["recommend", "--policy", "bold"], "invalid choice", id="policy"),
         pytest.param(["serve", "--listen", "0.0.0.0:80"], "is not loopback", id="beyond loopback"),
         pytest.param(["serve", "--listen", "here"], "want HOST:PORT", id="no port"),
+        pytest.param(["serve"], "nothing to fill the ledger from", id="no source"),
+        pytest.param(["serve", "--target", "127.0.0.1:94"], "want a URL like", id="no scheme"),
+        pytest.param(["serve", "--target", "http://n:94"], "http://n:94/metrics", id="no page"),
+        pytest.param(
+            ["recommend", "--prometheus", "127.0.0.1:9090"], "want a URL like", id="no URL"
+        ),
+        pytest.param(
+            ["recommend", "--prometheus", "http://u:pw@h"], "must not hold credentials", id="secret"
+        ),
+        pytest.param(["recommend", "--window", f"{'9' * 20}d"], "number with its", id="for ever"),
+        pytest.param(["recommend", "--prices", ""], "name of a file", id="no name"),
+        pytest.param(
+            ["recommend", "--api", "http://127.0.0.1:1", "--policy", "batch"],
+            "--policy is the running service's to decide",
+            id="policy for a service",
+        ),
         pytest.param(
             ["demo", "--scenario", "none"], "no scenario 'none'; there are", id="scenario"
         ),
@@ -65,6 +82,27 @@ def test_a_malformed_price_book_names_file_line_and_key(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "prices.yml, line 6: cards[0].price_per_month is 1.9" in sentence(done)
     assert not (tmp_path / "l").exists()
+
+
+def test_a_ledger_that_is_not_there_is_not_made_up(tmp_path: Path) -> None:
+    done = rightslice("recommend", "--ledger", str(tmp_path / "typo.duckdb"))
+
+    assert done.returncode == 4
+    assert "there is no ledger" in sentence(done)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.duckdb"
+    with duckdb.connect(str(file)) as theirs:
+        theirs.execute("CREATE TABLE mine (x INTEGER)")
+    before = file.read_bytes()
+
+    done = rightslice("recommend", "--ledger", str(file))
+
+    assert done.returncode == 4
+    assert "is no ledger of rightslice" in sentence(done)
+    assert file.read_bytes() == before
 
 
 def test_a_channel_that_the_price_book_does_not_have_names_those_it_has(tmp_path: Path) -> None:
@@ -264,7 +302,7 @@ def test_an_api_that_does_not_answer_ends_with_3() -> None:
 
 def test_a_port_that_is_taken_ends_with_a_sentence() -> None:
     with answering(lambda *_: (200, b"")) as url:
-        done = rightslice("serve", "--listen", url.removeprefix("http://"))
+        done = rightslice("serve", "--listen", url.removeprefix("http://"), "--prometheus", url)
 
-    assert done.returncode == 2
-    assert "cannot listen on 127.0.0.1" in sentence(done)
+    assert done.returncode == 1
+    assert "cannot listen on 127.0.0.1" in done.stderr

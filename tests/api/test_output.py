@@ -62,3 +62,19 @@ def test_csv_begins_with_its_header(
 
 def test_an_empty_fleet_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, ([], {}), "table") == "No GPU was seen in the window: no advice.\n"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_no_width_of_a_terminal_costs_a_word(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    found: tuple[list[dict[str, Any]], dict[str, Any]],
+    width: int,
+) -> None:
+    monkeypatch.setattr("rightslice.api.output.PIPE_WIDTH", width)
+
+    text = " ".join(printed(capsys, found, "table").split())
+
+    assert "nvidia-A100 with 11.00 GiB is no card in the hardware facts" in text
+    assert "guest memory of A100D-4C not measured yet" in text
+    assert "1,600 CNY" in text

@@ -41,7 +41,7 @@ def test_a_bearer_token_is_sent_as_header(tmp_path: Path, text: str) -> None:
 
 
 def test_headers_name_a_tenant(tmp_path: Path) -> None:
-    read = config(tmp_path, "http_headers: {X-Scope-OrgID: {value: team-a}}")
+    read = config(tmp_path, "http_headers: {X-Scope-OrgID: {values: [team-a]}}")
 
     assert read.headers == {"X-Scope-OrgID": "team-a"}
 

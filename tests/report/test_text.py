@@ -18,6 +18,7 @@ from rightslice.report.text import (
     beside_text,
     compute_text,
     gib_text,
+    holder_text,
     money_text,
     near_miss_texts,
     need_text,
@@ -147,7 +148,8 @@ def test_the_headline_and_its_saving_fit_in_a_table(
         pytest.param(
             BUSY,
             "ok: memory at most 35.0 GiB, compute p95 99.2 % (83.3 to 100.0); "
-            "no cheaper tier gives 38.5 GiB of memory and 100.0 % of the card's compute",
+            "no cheaper tier without a check gives 38.5 GiB of memory and 100.0 % of the "
+            "card's compute",
             id="stay",
         ),
         pytest.param(
@@ -266,3 +268,21 @@ SUMMARY = asdict(SummaryDocument(8, 4, 3, 1, None, None, None, None, {}))
 )
 def test_the_fleet_is_told_in_a_sentence(changed: Document, text: str) -> None:
     assert summary_text({**SUMMARY, **changed}) == text
+
+
+@pytest.mark.parametrize(
+    ("workloads", "allocated_ratio", "text"),
+    [
+        pytest.param(["a/x"], 1.0, "a/x", id="named"),
+        pytest.param(["a/x", "a/y", "a/z", "a/w"], 1.0, "a/x, a/y +2", id="many"),
+        pytest.param([], 0.0, "nobody", id="free"),
+        pytest.param([], 0.7, "somebody not named", id="held, without a name"),
+        pytest.param([], None, "unknown", id="holders not seen"),
+    ],
+)
+def test_nobody_holds_a_card_only_where_that_is_known(
+    workloads: list[str], allocated_ratio: float | None, text: str
+) -> None:
+    answer = {"workloads": workloads, "usage": {"allocated_ratio": allocated_ratio}}
+
+    assert holder_text(answer) == text

@@ -366,8 +366,9 @@ def mig_slices(question: Question) -> Iterator[Candidate]:
             notes=(
                 Remark(
                     "capacity_only",
-                    f"frees {percent(float(1 - used))} of the card for others; "
-                    "the card itself stays paid",
+                    f"frees {layout.placement_unit_count - mig_profile.memory_slice_count} of "
+                    f"{layout.placement_unit_count} memory slices for others; the card itself "
+                    "stays paid",
                 ),
             ),
             memory_usable_bytes=mig_profile.memory_bytes,

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -29,8 +28,6 @@ from rightslice.report.document import (
 # The ledger gains a minute's facts a minute; asking it more often gives the same answer.
 CACHE_SECONDS = 15.0
 MOST_ROWS = 10_000
-# Hours come from Prometheus when they are over; one may be late.
-STALE = timedelta(hours=3)
 # The last is what the middleware, which cuts at the first colon, leaves of "[::1]:PORT". Addresses
 # in brackets are no names, and only names can be made to point here.
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[")
@@ -100,7 +97,7 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
         span = fleet.ledger.span()
         if span is None:
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the ledger holds no hour yet")
-        if fleet.now() - span[1] > STALE:
+        if fleet.now() - span[1] > page.STALE:
             since = f"{span[1]:%Y-%m-%d %H:%M} UTC"
             return problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"the ledger was told nothing since {since}"

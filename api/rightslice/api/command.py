@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rightslice.advice.policy import COMPUTE_POLICIES, Isolation, Policy
 from rightslice.catalogue.located_yaml import DocumentError, read_document
@@ -22,6 +23,7 @@ class Exit(IntEnum):
     """What a command ends with."""
 
     OK = 0
+    FAILED = 1
     BAD_USAGE = 2
     SOURCE_UNREADABLE = 3
     LEDGER_UNUSABLE = 4
@@ -42,12 +44,38 @@ def say(text: str) -> None:
     sys.stderr.write(f"rightslice: {text}\n")
 
 
+def http_url(text: str) -> str:
+    """Read the URL of a server, without credentials in it."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise argparse.ArgumentTypeError(f"want a URL like http://HOST:PORT, got {text!r}")
+    if parts.username or parts.password:
+        raise argparse.ArgumentTypeError(
+            "a URL must not hold credentials; give them in a file, see --prometheus.config.file"
+        )
+    return text.rstrip("/")
+
+
+def file_path(text: str) -> Path:
+    """Read the name of a file."""
+    if not text:
+        raise argparse.ArgumentTypeError("want the name of a file, got nothing")
+    return Path(text)
+
+
+def _span(text: str) -> timedelta | None:
+    match = DURATION.fullmatch(text)
+    try:
+        return timedelta(**{UNITS[match[2]]: float(match[1])}) if match else None
+    except OverflowError:
+        return None
+
+
 def duration(text: str) -> timedelta:
     """Read "28d", "12h" and the like; the unit must be written."""
-    match = DURATION.fullmatch(text)
-    if not match:
+    span = _span(text)
+    if span is None:
         raise argparse.ArgumentTypeError(f"want a number with its unit, like 28d or 12h: {text!r}")
-    span = timedelta(**{UNITS[match[2]]: float(match[1])})
     if not timedelta(hours=1) <= span <= LONGEST_WINDOW:
         raise argparse.ArgumentTypeError(f"want between 1h and {LONGEST_WINDOW.days}d: {text!r}")
     return span
@@ -55,8 +83,8 @@ def duration(text: str) -> timedelta:
 
 def interval_seconds(text: str) -> float:
     """Read a scrape interval, between one second and five minutes."""
-    match = DURATION.fullmatch(text)
-    seconds = timedelta(**{UNITS[match[2]]: float(match[1])}).total_seconds() if match else 0
+    span = _span(text)
+    seconds = span.total_seconds() if span else 0.0
     if not 1 <= seconds <= 300:
         raise argparse.ArgumentTypeError(f"want between 1s and 5m, with the unit: {text!r}")
     return seconds
@@ -66,18 +94,21 @@ def add_common_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that every command knows."""
     parser.add_argument(
         "--config",
-        type=Path,
+        type=file_path,
         metavar="FILE",
-        help="YAML file with any of these flags, named without dashes: window: 14d",
+        help="YAML file with any of these flags, without the two dashes: `window: 14d`",
     )
     parser.add_argument(
-        "--prices", type=Path, metavar="FILE", help="your price book (default: the example book)"
+        "--prices",
+        type=file_path,
+        metavar="FILE",
+        help="your price book (default: the example book)",
     )
     parser.add_argument(
         "--channel", metavar="NAME", help="channel of the price book that your cards come from"
     )
     parser.add_argument(
-        "--ledger", type=Path, metavar="FILE", help="ledger file (default: kept in memory)"
+        "--ledger", type=file_path, metavar="FILE", help="ledger file (default: kept in memory)"
     )
     parser.add_argument(
         "--window",
@@ -130,17 +161,27 @@ def with_surroundings(
         if not flag or flag in ("--help", "--config") or _is_given(flag, arguments):
             continue
         key = re.sub(r"[.-]", "_", flag.removeprefix("--"))
-        value = environment.get(f"RIGHTSLICE_{key.upper()}", told.pop(key, None))
-        told.pop(key, None)
+        # An empty variable is an unset one.
+        value = environment.get(f"RIGHTSLICE_{key.upper()}") or told.get(key)
         if value is None:
             continue
         if isinstance(action, argparse._StoreTrueAction):
-            before += [flag] if str(value).lower() in ("1", "true", "yes", "on") else []
+            before += [flag] if _is_yes(flag, value) else []
         elif isinstance(action, argparse._AppendAction):
             before += [f"{flag}={part.strip()}" for part in str(value).split(",")]
         else:
             before.append(f"{flag}={value}")
     return before + list(arguments)
+
+
+def _is_yes(flag: str, value: str) -> bool:
+    """Read a switch. Raises DocumentError for a word that is neither yes nor no."""
+    word = value.lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise DocumentError(f"the setting of {flag} must be true or false, got {value!r}")
 
 
 def _is_given(flag: str, arguments: Sequence[str]) -> bool:
@@ -164,9 +205,11 @@ def _config_file(
     }
     told = {}
     for key in top.keys():  # noqa: SIM118  # a section is no mapping
-        if key not in known:
+        name = re.sub(r"[.-]", "_", key)
+        if name not in known:
             raise top.error(key, f"is no setting of {parser.prog}; see --help")
-        told[key] = top.text(key)
+        if top.has(key):
+            told[name] = ",".join(top.texts(key))
     return told
 
 

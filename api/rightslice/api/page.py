@@ -1,6 +1,7 @@
 """The page at /, and the API's own documentation: HTML made here, nothing from the internet."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,6 +19,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 BAR_WIDTH = 96
+# Hours come from Prometheus when they are over; one may be late.
+STALE = timedelta(hours=3)
 
 
 @cache
@@ -39,6 +42,7 @@ def _environment() -> Environment:
         "beside": text.beside_text,
         "near_misses": text.near_miss_texts,
         "place": text.place_text,
+        "holder": text.holder_text,
         "bar": bar_width,
     }
     environment.globals |= {
@@ -69,9 +73,10 @@ def render_index(answers: Sequence[Document], summary: Document, fleet: Fleet) -
         .render(
             answers=answers,
             summary=summary,
-            window_days=fleet.window.total_seconds() / 86_400,
-            data_end=span[1] if span else None,
+            span=span,
+            is_stale=span is not None and fleet.now() - span[1] > STALE,
             book=fleet.book,
+            channel=fleet.channel or fleet.book.default_channel,
         )
     )
 

@@ -1,8 +1,8 @@
 """The flags that say which Prometheus to read and how to reach it."""
 
 import argparse
-from pathlib import Path
 
+from rightslice.api.command import file_path, http_url
 from rightslice.feeders.http_config import read_http_config
 from rightslice.feeders.prometheus import Source
 from rightslice.feeders.prometheus_client import PrometheusClient
@@ -10,12 +10,15 @@ from rightslice.feeders.prometheus_client import PrometheusClient
 
 def add_prometheus_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--prometheus", metavar="URL", help="Prometheus, or a server with its HTTP API, to read"
+        "--prometheus",
+        type=http_url,
+        metavar="URL",
+        help="Prometheus, or a server with its HTTP API, to read",
     )
     parser.add_argument(
         "--prometheus.config.file",
         dest="prometheus_config_file",
-        type=Path,
+        type=file_path,
         metavar="FILE",
         help="credentials, TLS and headers, as Prometheus' own http_config",
     )

@@ -56,7 +56,8 @@ def run(given: argparse.Namespace) -> int:
     book, policy = price_book_of(given), policy_of(given)
     client = client_of(given)
     try:
-        ledger = Ledger.open(given.ledger)
+        # Nothing is written where nothing is read in.
+        ledger = Ledger.open(given.ledger) if client else Ledger.open_to_read(given.ledger)
     except LedgerHeldError as error:
         if client is None and error.holder is not None and error.holder.api_url:
             _refuse_own_terms(given)
@@ -104,10 +105,16 @@ def _pull(
 
 def _tell(result: PullResult, given: argparse.Namespace) -> None:
     if result.day_count and not result.card_count:
-        say(
-            f"{given.prometheus} holds no GPU metrics (source {given.source}) in the last "
-            f"{given.window.days} days; is an exporter scraped, and the window right?"
-        )
+        if result.series_count:
+            say(
+                f"{given.prometheus} holds GPU metrics, but no whole hour of them that has been "
+                f"over for {SETTLED.total_seconds() / 60:.0f} minutes; ask again in an hour"
+            )
+        else:
+            say(
+                f"{given.prometheus} holds no GPU metrics (source {given.source}) in the window; "
+                "is an exporter scraped, and the window right?"
+            )
     if result.rejected_count:
         say(f"{result.rejected_count} readings were no values (blanks, out of range) and skipped")
 
@@ -117,8 +124,8 @@ def _refuse_own_terms(given: argparse.Namespace) -> None:
     own = argparse.ArgumentParser(add_help=False)
     add_common_flags(own)
     defaults = own.parse_args([])
-    for name in ("prices", "channel", "window", "policy", "isolation"):
-        if getattr(given, name) != getattr(defaults, name):
+    for name in ("prices", "channel", "window", "policy", "isolation", "prometheus"):
+        if getattr(given, name) != getattr(defaults, name, None):
             raise DocumentError(
                 f"--{name} is the running service's to decide; leave it out, or end the service "
                 "and read its ledger"

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import httpx2
 import uvicorn
@@ -16,6 +17,7 @@ from rightslice.api.app import create_app
 from rightslice.api.command import (
     Command,
     Exit,
+    http_url,
     interval_seconds,
     policy_of,
     price_book_of,
@@ -55,10 +57,19 @@ def listen_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def page_url(text: str) -> str:
+    """Read the URL of a page."""
+    url = http_url(text)
+    if not urlsplit(url).path:
+        raise argparse.ArgumentTypeError(f"want the page as well, like {url}/metrics")
+    return url
+
+
 def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         dest="target",
+        type=page_url,
         action="append",
         default=[],
         metavar="URL",
@@ -118,6 +129,9 @@ def run(given: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx2").setLevel("WARNING")
+    if not given.target and not given.prometheus and not given.ledger:
+        say("nothing to fill the ledger from; give --target URL, --prometheus URL or --ledger FILE")
+        return Exit.BAD_USAGE
     book, policy = price_book_of(given), policy_of(given)
     client = client_of(given)
     ledger = Ledger.open(given.ledger)
@@ -151,7 +165,7 @@ def serve(
     except OSError as error:
         say(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}; choose --listen")
         fleet.ledger.close()
-        return Exit.BAD_USAGE
+        return Exit.FAILED
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     threads = [threading.Thread(target=job, args=(stop,), daemon=True) for job in jobs]

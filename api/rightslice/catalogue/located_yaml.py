@@ -62,6 +62,16 @@ class Section:
         node = self._scalar(key, default is None)
         return str(default) if node is None else str(node.value)
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Read one scalar, or a list of them, as texts."""
+        self._read.add(key)
+        node = self._items.get(key)
+        if not isinstance(node, yaml.SequenceNode):
+            return (self.text(key),)
+        if not all(isinstance(item, yaml.ScalarNode) for item in node.value):
+            raise self.error(key, "must be a list of single values")
+        return tuple(str(item.value) for item in node.value)
+
     def one_of(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         """Read a word of a fixed set."""
         word = self.text(key, default)

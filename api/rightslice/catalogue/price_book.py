@@ -86,14 +86,17 @@ class PriceBook:
     cards: tuple[CardOffer, ...]
 
     def card_offer(self, name: str, channel: str | None = None) -> CardOffer | None:
-        """Find what a card costs: in the asked channel, else the default one, else any.
+        """Find what a card costs: in the asked channel, else the default one, else its only one.
 
-        Returns None for a card that the book does not know.
+        Returns None for a card that the book does not know, or knows in several channels none of
+        which is meant.
         """
         matching = [offer for offer in self.cards if offer.matches(name)]
         wanted = channel or self.default_channel
         preferred = [offer for offer in matching if offer.channel == wanted]
-        return next(iter(preferred or ([] if channel else matching)), None)
+        if preferred or channel or len(matching) != 1:
+            return next(iter(preferred), None)
+        return matching[0]
 
 
 def price_at_term(price_per_month: Money, term: str, discounts: Mapping[str, Decimal]) -> Money:
@@ -125,6 +128,9 @@ def _price_book(top: Section) -> PriceBook:
     top.finish()
     if not cards:
         raise top.error("cards", "is empty: without the price of a card there is no saving")
+    if top.has("default_channel") and default_channel not in {one.channel for one in cards}:
+        known = ", ".join(sorted({one.channel for one in cards}))
+        raise top.error("default_channel", f"is {default_channel!r}; the cards have {known}")
     _refuse_twins(top, cards)
     return PriceBook(top.file, currency, default_channel, terms, slices, tuple(cards))
 

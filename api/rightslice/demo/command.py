@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rightslice.api.command import Command, Exit, policy_of, price_book_of, say
 from rightslice.api.fleet import Fleet
 from rightslice.api.output import FORMATS, print_answers
-from rightslice.api.serve import DEFAULT_LISTEN, listen_address, serve
+from rightslice.api.serve import DEFAULT_LISTEN, bind, listen_address, serve
 from rightslice.demo import history
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import real_clock
@@ -36,6 +36,7 @@ from rightslice.report.document import answer_document, summary_document
 # be refused for it.
 HISTORY = timedelta(days=7, hours=2)
 LIVE_SCRAPE_SECONDS = 15.0
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +71,18 @@ def run(given: argparse.Namespace) -> int:
         say(str(error))
         return Exit.BAD_USAGE
     book, policy = price_book_of(given), policy_of(given)
+    if not given.once:
+        try:
+            bind(*given.listen).close()  # better said now than after the play
+        except OSError as error:
+            say(f"cannot listen on {given.listen[0]}:{given.listen[1]}: {error.strerror}")
+            return Exit.FAILED
     ledger = Ledger.open(given.ledger)
+    strangers = {usage.node for usage in ledger.card_usage(LONG_AGO, datetime.now(UTC))}
+    if strangers - {history.NODE}:
+        ledger.close()
+        say(f"{given.ledger} holds real cards; the demo would mix its own in, name another")
+        return Exit.BAD_USAGE
     feeder = scraper.Scraper(ledger, history.SCRAPE_SECONDS)
     _play(scenario, feeder)
     fleet = Fleet(ledger, book, policy, given.window, channel=given.channel)

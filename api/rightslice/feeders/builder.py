@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from rightslice.contract.histogram import BIN_COUNT
-from rightslice.feeders.hours import SECONDS_PER_HOUR, hour_start
+from rightslice.feeders.hours import SECONDS_PER_HOUR, hour_of, hour_start, moment
 from rightslice.ledger.rows import CardAttributes, CardHour, WorkloadHour
 
 # A clock may run a little ahead of the hour; that much goes to the next one.
@@ -25,7 +25,7 @@ class CardHourBuilder:
     busy_observed_seconds: float = 0.0
     busy_seconds: float = 0.0
     unrequested_busy_seconds: float = 0.0
-    first_seconds: float = 0.0
+    seen_seconds: float = 0.0
     memory_total_bytes: float | None = None
     memory_used_peak_bytes: float | None = None
     memory_bins: list[float] = field(default_factory=list)
@@ -94,6 +94,8 @@ class HourTable:
         if uuid not in self.first_seen or self._has_departed(uuid, now_seconds):
             self.first_seen[uuid] = now_seconds  # arrived, or come back
         self.last_seen[uuid] = now_seconds
+        hour = self.card(uuid, hour_of(now_seconds))
+        hour.seen_seconds = max(hour.seen_seconds, now_seconds)
         self.alive_seconds = max(self.alive_seconds, now_seconds)
         known_node, known_name = self.names.get(uuid, ("", ""))
         self.names[uuid] = (node or known_node, name or known_name)
@@ -187,6 +189,7 @@ class HourTable:
             busy_interval_seconds=builder.busy_interval_seconds,
             sm_active_interval_seconds=builder.sm_active_interval_seconds,
             quality=tuple(sorted(builder.quality)),
+            seen_until=moment(builder.seen_seconds) if builder.seen_seconds else None,
         )
 
     def workload_hours(self, hours: Iterable[int]) -> list[WorkloadHour]:

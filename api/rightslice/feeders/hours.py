@@ -14,9 +14,14 @@ def hour_of(now_seconds: float) -> int:
     return int(-(-now_seconds // SECONDS_PER_HOUR)) - 1
 
 
+def moment(now_seconds: float) -> datetime:
+    """Give a time since the Unix epoch as a moment."""
+    return datetime.fromtimestamp(now_seconds, UTC)
+
+
 def hour_start(hour: int) -> datetime:
     """Give an hour's first moment."""
-    return datetime.fromtimestamp(hour * SECONDS_PER_HOUR, UTC)
+    return moment(hour * SECONDS_PER_HOUR)
 
 
 def spread(start_seconds: float, end_seconds: float, amount: float) -> Iterator[tuple[int, float]]:

@@ -55,10 +55,16 @@ def _headers(top: Section, file: Path) -> dict[str, str]:
     for name in section.keys() if section else ():
         entry = section.section(name) if section else None
         if entry is None:
-            raise top.error("http_headers", f"{name} must be a mapping with a value")
-        values = entry.text("value", "")
-        headers[name] = values or _secret(entry, "secret", file)
+            raise top.error("http_headers", f"{name} must be a mapping with values")
+        told: list[str] = []
+        for key in ("values", "secrets"):
+            told += entry.texts(key) if entry.has(key) else ()
+        for secret_file in entry.texts("files") if entry.has("files") else ():
+            told.append(_read_secret(entry, "files", file.parent / secret_file))
         entry.finish()
+        if not told:
+            raise top.error("http_headers", f"{name} must have values, secrets or files")
+        headers[name] = ", ".join(told)
     return headers
 
 
@@ -74,11 +80,14 @@ def _secret(section: Section, key: str, file: Path) -> str:
         return section.text(key)
     if not section.has(f"{key}_file"):
         raise section.error(key, f"is missing; give {key} or {key}_file")
-    secret_file = file.parent / section.text(f"{key}_file")
+    return _read_secret(section, f"{key}_file", file.parent / section.text(f"{key}_file"))
+
+
+def _read_secret(section: Section, key: str, secret_file: Path) -> str:
     try:
         return secret_file.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise section.error(f"{key}_file", f"cannot be read: {error}") from error
+        raise section.error(key, f"cannot be read: {error}") from error
 
 
 def _tls(top: Section, file: Path) -> ssl.SSLContext | bool:

@@ -61,6 +61,7 @@ class PullResult:
     """What a pull found; counts are shown to the user. No days when nothing was due."""
 
     day_count: int = 0
+    series_count: int = 0
     card_count: int = 0
     hour_count: int = 0
     rejected_count: int = 0
@@ -151,12 +152,15 @@ class _Pull:
             result.hour_count += self._write(day_hour, until_hour, first_hour)
         progress(len(days), len(days))
         result.day_count = len(days)
+        result.series_count = len(found.dcgm_label_sets) + len(found.our_targets)
         result.card_count = len({*self._ours.table.first_seen, *self._dcgm.table.first_seen})
         result.rejected_count = self._ours.rejected_count + self._dcgm.rejected_count
         return result
 
     def _find(self, start_hour: int, end_hour: int) -> Found:
-        span = (float(start_hour * SECONDS_PER_HOUR), float(end_hour * SECONDS_PER_HOUR))
+        # To the present: what has begun since the last whole hour is to be known of.
+        end_seconds = float(end_hour * SECONDS_PER_HOUR + 2 * SECONDS_PER_HOUR)
+        span = (float(start_hour * SECONDS_PER_HOUR), end_seconds)
         found = Found()
         if self._source is not Source.RIGHTSLICE:
             names = "|".join([*dcgm_page.FIELDS, *(name.lower() for name in dcgm_page.FIELDS)])

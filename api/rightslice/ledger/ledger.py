@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,27 @@ class Ledger:
         self._mutex = threading.RLock()
 
     @classmethod
+    def open_to_read(cls, file: Path) -> "Ledger":
+        """Open a ledger file that is there, and write nothing to it."""
+        if not file.is_file():
+            raise LedgerError(f"there is no ledger {file}; name one that a command has filled")
+        try:
+            connection = duckdb.connect(str(file), read_only=True, config=OFFLINE)
+            row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+        except duckdb.CatalogException as error:
+            connection.close()
+            raise _not_ours(file) from error
+        except duckdb.Error as error:
+            raise _open_error(file, error) from error
+        version = (row[0] if row else None) or 0
+        if version == SCHEMA_VERSION:
+            return cls(connection, file)
+        connection.close()
+        if version > SCHEMA_VERSION:
+            raise _too_new(file, version)
+        return cls.open(file)  # it has to be brought up to date
+
+    @classmethod
     def open(cls, file: Path | None = None) -> "Ledger":
         """Open or create a ledger file, or one in memory without `file`."""
         if file is not None and file.is_file() and file.stat().st_size == 0:
@@ -112,15 +133,14 @@ class Ledger:
 
     def _migrate(self) -> None:
         with self._transaction("bring up to date") as run:
+            tables = {row[0] for row in run("SELECT table_name FROM duckdb_tables()").fetchall()}
+            if tables and "schema_version" not in tables and self._file is not None:
+                raise _not_ours(self._file)
             run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
             row = run("SELECT max(version) FROM schema_version").fetchone()
             version = (row[0] if row else None) or 0
             if version > SCHEMA_VERSION:
-                raise LedgerError(
-                    f"ledger {self._file} was written by a newer rightslice (its version is "
-                    f"{version}, this one knows {SCHEMA_VERSION}); upgrade rightslice, or name "
-                    "another --ledger"
-                )
+                raise _too_new(self._file, version)
             for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
                 run(migration)
                 run("INSERT INTO schema_version VALUES (?)", [number])
@@ -182,7 +202,7 @@ class Ledger:
         return FeederState(rows[0][0].replace(tzinfo=UTC), json.loads(rows[0][1]))
 
     def span(self) -> tuple[datetime, datetime] | None:
-        """Give the first hour, and how far the last has come; None for an empty ledger."""
+        """Give the first hour, and when a card was last read; None for an empty ledger."""
         rows = self._read("read", queries.SPAN)
         first, end = rows[0]
         return (first.replace(tzinfo=UTC), end.replace(tzinfo=UTC)) if first else None
@@ -204,6 +224,19 @@ class Ledger:
                 return self._connection.execute(statement, list(parameters)).fetchall()
             except duckdb.Error as error:
                 raise self._failure(purpose, error) from error
+
+
+def _too_new(file: Path | None, version: int) -> LedgerError:
+    return LedgerError(
+        f"ledger {file} was written by a newer rightslice (its version is {version}, this one "
+        f"knows {SCHEMA_VERSION}); upgrade rightslice, or name another --ledger"
+    )
+
+
+def _not_ours(file: Path) -> LedgerError:
+    return LedgerError(
+        f"{file} is no ledger of rightslice but another program's database; name another --ledger"
+    )
 
 
 def _first_line(error: duckdb.Error) -> str:
@@ -277,6 +310,7 @@ def _card_hour_values(row: CardHour) -> tuple[Any, ...]:
         row.busy_interval_seconds,
         row.sm_active_interval_seconds,
         list(row.quality),
+        _seen_until(row),
     )
 
 
@@ -291,6 +325,14 @@ def _replace_attributes(run: Any, rows: Sequence[CardAttributes]) -> None:
     run(queries.DELETE_REPLACED_CARD_ATTRIBUTES)
     run(queries.INSERT_STAGED_CARD_ATTRIBUTES)
     run("DROP TABLE staged_attribute")
+
+
+def _seen_until(row: CardHour) -> datetime | None:
+    """Give the last reading of an hour; where none is told, what was observed may reach its end."""
+    if row.seen_until is not None:
+        return _naive(row.seen_until)
+    end = row.hour + timedelta(seconds=row.owned_seconds)
+    return _naive(end) if row.observed_seconds > 0 else None
 
 
 def _replace_workload_hours(run: Any, rows: Sequence[WorkloadHour]) -> None:

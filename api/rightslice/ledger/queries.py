@@ -36,6 +36,7 @@ CARD_HOUR_COLUMNS: tuple[tuple[str, str], ...] = (
     ("busy_interval_seconds", "DOUBLE"),
     ("sm_active_interval_seconds", "DOUBLE"),
     ("quality", "VARCHAR[]"),
+    ("seen_until", "TIMESTAMP"),
 )
 _STORED = ", ".join(name for name, _ in CARD_HOUR_COLUMNS if name not in ("uuid", "precedence"))
 
@@ -162,10 +163,7 @@ INSERT_STAGED_WORKLOAD_HOURS = """
     )
 """
 
-SPAN = """
-    SELECT min(hour), max(hour + to_milliseconds(CAST(owned_seconds * 1000 AS BIGINT)))
-    FROM card_hour
-"""
+SPAN = "SELECT min(hour), coalesce(max(seen_until), max(hour)) FROM card_hour"
 HOLDERS = """
     WITH spread AS (
         SELECT kind, namespace, pod, hour, count(DISTINCT card_id) AS cards
@@ -205,9 +203,7 @@ def card_usage_sql() -> str:
     )
     SELECT card.card_id, card.uuid, coalesce(any_value(latest.node), ''),
         coalesce(any_value(latest.name), ''), min(hour),
-        max(hour + to_milliseconds(CAST(owned_seconds * 1000 AS BIGINT)))
-            FILTER (observed_seconds > 0),
-        count(*),
+        max(seen_until), count(*),
         string_agg(DISTINCT source, '+' ORDER BY source),
         sum(owned_seconds), sum(observed_seconds), sum(unknown_seconds),
         sum(unallocated_seconds), sum(busy_seconds), sum(idle_seconds), sum(unmeasured_seconds),

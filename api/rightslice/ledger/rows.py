@@ -40,6 +40,8 @@ class CardHour:
     busy_interval_seconds: float = 0.0
     sm_active_interval_seconds: float = 0.0
     quality: tuple[str, ...] = ()
+    # The last reading in the hour; None where there was none.
+    seen_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ MIGRATIONS: tuple[str, ...] = (
         memory_bins DOUBLE[], busy_bins DOUBLE[], sm_active_bins DOUBLE[],
         busy_signal VARCHAR NOT NULL, memory_interval_seconds DOUBLE NOT NULL,
         busy_interval_seconds DOUBLE NOT NULL, sm_active_interval_seconds DOUBLE NOT NULL,
-        quality VARCHAR[] NOT NULL
+        quality VARCHAR[] NOT NULL, seen_until TIMESTAMP
     );
     CREATE TABLE workload_hour (
         workload_id INTEGER NOT NULL, card_id INTEGER NOT NULL, hour TIMESTAMP NOT NULL,

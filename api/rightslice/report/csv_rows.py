@@ -12,6 +12,8 @@ COLUMNS = (
     "card",
     "workloads",
     "idle_class",
+    "start",
+    "end",
     "observed_hours",
     "coverage_ratio",
     "memory_used_peak_bytes",
@@ -28,8 +30,12 @@ COLUMNS = (
     "saving_per_month_high",
     "saving_per_year_low",
     "saving_per_year_high",
+    "freed_per_month_low",
+    "freed_per_month_high",
     "cash",
     "is_estimate",
+    "checks",
+    "notes",
     "reason_code",
     "reason",
 )
@@ -86,6 +92,10 @@ def _row(answer: Document) -> dict[str, object]:
         if saving is not None:
             row |= _ends("saving_per_month", saving["per_month"])
             row |= _ends("saving_per_year", saving["per_year"])
+        if headline["freed_per_month"] is not None:
+            row |= _ends("freed_per_month", headline["freed_per_month"])
+        for kind in ("checks", "notes"):
+            row[kind] = "; ".join(remark["text"] for remark in headline[kind])
     if answer["reason"] is not None:
         row |= {"reason_code": answer["reason"]["code"], "reason": answer["reason"]["text"]}
     return row

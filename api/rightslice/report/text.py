@@ -95,7 +95,7 @@ def why_text(answer: Document) -> str:
     if len(answer["above_the_fold"]) > 1:
         parts.append(f"{len(answer['above_the_fold']) - 1} more with a check")
     if answer["headline"]["kind"] == "stay":
-        parts.append(f"no cheaper tier gives {need_text(answer['needs'])}")
+        parts.append(f"no cheaper tier without a check gives {need_text(answer['needs'])}")
     parts += near_miss_texts(answer)
     return "; ".join(parts)
 
@@ -128,6 +128,18 @@ def near_miss_texts(answer: Document) -> list[str]:
     ][:1]
 
 
+def holder_text(answer: Document, most: int = 2) -> str:
+    """Say who holds a card: names, as far as they are told, and nobody only where that is known."""
+    names = answer["workloads"]
+    if names:
+        more = f" +{len(names) - most}" if len(names) > most else ""
+        return ", ".join(names[:most]) + more
+    allocated_ratio = answer["usage"]["allocated_ratio"]
+    if allocated_ratio is None:
+        return UNKNOWN
+    return "somebody not named" if allocated_ratio > 0 else "nobody"
+
+
 def place_text(answer: Document) -> str:
     """Say where a card is: node, and the start of its UUID."""
     uuid = str(answer["uuid"])
@@ -137,8 +149,9 @@ def place_text(answer: Document) -> str:
 
 def summary_text(summary: Document) -> str:
     """Write the fleet in a sentence or two."""
+    count = summary["card_count"]
     text = (
-        f"{summary['card_count']} cards, advice for {summary['advised_count']}, "
+        f"{count} {'card' if count == 1 else 'cards'}, advice for {summary['advised_count']}, "
         f"{summary['saving_count']} of them could do with less"
     )
     parts = [

@@ -77,7 +77,7 @@ def load_scenario(name: str) -> Scenario:
         import yaml
     except ImportError as error:
         raise ScenarioError(
-            "a simulated node needs PyYAML; install it with: pip install 'rightslice[simulate]'"
+            "a simulated node needs PyYAML, which rightslice[simulate] brings along"
         ) from error
     text = _scenario_text(name)
     try:
