@@ -51,11 +51,13 @@ COMMANDS_HEAD = """\
 <!-- Made by .ci/build_docs.py from the programs' own flags. Edit there. -->
 # Commands
 
-Every flag can be set in the environment as well: `--node.name` as `RIGHTSLICE_NODE_NAME`. A flag
-wins over the environment, the environment over a `--config` file, that over the default.
+Every flag can be set in the environment as well: `--node.name` as `RIGHTSLICE_NODE_NAME`, a flag
+that may be given often as a list with commas. A flag wins over the environment, the environment
+over the file that `rightslice` takes with `--config`, that over the default.
 
-`rightslice` ends with 0 when it has an answer (no advice with its reason is one), 2 on bad usage,
-3 when a source cannot be read, 4 when the ledger cannot be used.
+`rightslice` ends with 0 when it has an answer (no advice with its reason is one), 1 when it cannot
+listen, 2 on bad usage, 3 when a source cannot be read, 4 when the ledger cannot be used.
+`rightslice-exporter` ends with 0 on a signal, 1 when it cannot listen, 2 on bad usage.
 """
 
 LABELS_HEAD = """

@@ -51,7 +51,7 @@ def _print_table(answers: Sequence[Document], summary: Document) -> None:
             heading += f", {holder_text(answer)}: {advice_text(answer)} {_saving_words(answer)}"
         # As text, not as markup: names come from outside.
         console.print(Text(heading.strip(), style="bold"))
-        console.print(Padding(Text(why_text(answer)), (0, 0, 0, 2)))
+        console.print(Padding(Text(why_text(answer)), (0, 0, 0, 2), expand=False))
     console.print()
     console.print(Text(summary_text(summary)))
 
