@@ -4,6 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# `./run test --full` looks for counterexamples for much longer. No deadline: a slow machine is no
+# failure.
+settings.register_profile("usual", deadline=None)
+settings.register_profile("full", deadline=None, max_examples=2_000)
+settings.load_profile("full" if os.environ.get("RIGHTSLICE_TEST_FULL") else "usual")
 
 SHARED_VARIABLE = "RIGHTSLICE_SHARED"
 

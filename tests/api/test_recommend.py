@@ -4,11 +4,13 @@ import csv
 import io
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from support.cli import answers, rightslice
 from support.dcgm_history import history
@@ -198,6 +200,22 @@ def test_csv_has_a_line_per_card(ledger: Path) -> None:
     assert rows[HAND_WARMER]["saving_per_year_low"] == "19200.00"
     assert rows[GAPS]["reason_code"] == "low_coverage"
     assert rows[GAPS]["saving_per_month_low"] == ""
+
+
+def test_an_old_ledger_is_answered_as_of_its_end(ledger: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "backup.duckdb"
+    shutil.copy(ledger, copy)
+    with duckdb.connect(str(copy)) as changed:
+        for table in ("card_hour", "workload_hour"):
+            changed.execute(f"UPDATE {table} SET hour = hour - INTERVAL 10 DAY")
+        changed.execute("UPDATE card_hour SET seen_until = seen_until - INTERVAL 10 DAY")
+        changed.execute("UPDATE card_attribute SET since = since - INTERVAL 10 DAY")
+    copy.chmod(0o444)
+
+    done = rightslice("recommend", "--ledger", str(copy), "-o", "json")
+
+    assert "the answer is as of then" in done.stderr
+    assert answers(done)[HAND_WARMER]["headline"]["name"] == "A100 1/20"
 
 
 def test_a_second_run_reads_only_what_is_new(prometheus: str, ledger: Path) -> None:

@@ -31,6 +31,8 @@ from rightslice.report.document import answer_document, summary_document
 API_TIMEOUT_SECONDS = 60.0
 # An hour is read when it has been over for this long: late scrapes are in by then.
 SETTLED = timedelta(minutes=10)
+# A ledger that was told nothing for this long is a copy, not the present.
+OLD = timedelta(hours=3)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +71,8 @@ def run(given: argparse.Namespace) -> int:
             end = (end - SETTLED).replace(minute=0, second=0, microsecond=0)
             result = _pull(client, ledger, end - given.window, end, Source(given.source))
             _tell(result, given)
+        else:
+            end = _end_of(ledger, end)
         fleet = Fleet(ledger, book, policy, given.window, lambda: end, given.channel)
         answers = fleet.answers()
     finally:
@@ -78,6 +82,15 @@ def run(given: argparse.Namespace) -> int:
     documents = [asdict(answer_document(answer)) for answer in answers]
     print_answers(documents, asdict(summary_document(answers)), given.output)
     return Exit.OK
+
+
+def _end_of(ledger: Ledger, now: datetime) -> datetime:
+    """Give the moment to answer for: now, or the end of a ledger that nobody fills any more."""
+    span = ledger.span()
+    if span is None or now - span[1] < OLD:
+        return now
+    say(f"the ledger ends {span[1]:%Y-%m-%d %H:%M} UTC; the answer is as of then")
+    return span[1]
 
 
 def _pull(
