@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def test_a_broken_target_leaves_the_others_alone() -> None:
     ledger = Ledger.open()
     scraper = Scraper(ledger, 15.0)
     stop = threading.Event()
-    clock = iter(START_SECONDS + step for step in range(0, 100_000, 5))
+    clock = count(START_SECONDS, 5)
     pages = iter([dcgm_page(), dcgm_page(), dcgm_page()])
 
     def fetch(target: str) -> str:

@@ -182,24 +182,27 @@ def run(
 ) -> None:
     """Scrape every target each interval until `stop` is set, writing once a minute."""
     flushed_seconds = now_seconds()
+
+    def stamped(target: str) -> tuple[str, float]:
+        """Fetch a page with the time of its arrival; a slow target must not date the others."""
+        return fetch(target), now_seconds()
+
     with ThreadPoolExecutor(min(len(targets), MOST_FETCHES_AT_ONCE), "fetch") as fetchers:
         while not stop.is_set():
             started_seconds = now_seconds()
-            pages = {target: fetchers.submit(fetch, target) for target in targets}
+            pages = {target: fetchers.submit(stamped, target) for target in targets}
             for target, page in pages.items():
-                _take(scraper, target, page, now_seconds)
+                _take(scraper, target, page)
             if now_seconds() - flushed_seconds >= FLUSH_SECONDS:
                 flushed_seconds = _flush(scraper, now_seconds())
             stop.wait(max(interval_seconds - (now_seconds() - started_seconds), 0.1))
     _flush(scraper, now_seconds())
 
 
-def _take(
-    scraper: Scraper, target: str, page: Future[str], now_seconds: Callable[[], float]
-) -> None:
+def _take(scraper: Scraper, target: str, page: Future[tuple[str, float]]) -> None:
     """Take in one page. Whatever is wrong with it stays with its target."""
     try:
-        scraper.ingest(target, page.result(), now_seconds())
+        scraper.ingest(target, *page.result())
     except SourceError as error:
         scraper.fail(target, str(error))
     except Exception as error:
@@ -213,4 +216,6 @@ def _flush(scraper: Scraper, now_seconds: float) -> float:
     except LedgerError as error:
         # The hours stay in memory and are written by the next flush that can.
         log.error("%s", error)
+    except Exception:  # the loop must go on; what is wrong is told each time
+        log.exception("writing the ledger failed")
     return now_seconds
