@@ -14,7 +14,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from rightslice.advice.recommend import Answer, saves
 from rightslice.api import page
-from rightslice.api.fleet import Fleet
+from rightslice.api.fleet import Fleet, silent_since
 from rightslice.api.problems import PROBLEM_RESPONSES, handle_problems, problem
 from rightslice.api.tiers import TierDocument, tier_documents
 from rightslice.report.document import (
@@ -97,10 +97,11 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
         span = fleet.ledger.span()
         if span is None:
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the ledger holds no hour yet")
-        if fleet.now() - span[1] > page.STALE:
-            since = f"{span[1]:%Y-%m-%d %H:%M} UTC"
+        since = silent_since(fleet.ledger, fleet.now())
+        if since is not None:
             return problem(
-                HTTPStatus.SERVICE_UNAVAILABLE, f"the ledger was told nothing since {since}"
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"the ledger was told nothing since {since:%Y-%m-%d %H:%M} UTC",
             )
         return {"first_hour": span[0].isoformat(), "end": span[1].isoformat()}
 

@@ -10,6 +10,16 @@ from rightslice.catalogue.price_book import PriceBook
 from rightslice.ledger.ledger import Ledger
 from rightslice.profile.profile import usage_profile
 
+# Hours come from Prometheus when they are over, and one may be late: silent for longer than this,
+# a ledger tells of the past.
+SILENT = timedelta(hours=3)
+
+
+def silent_since(ledger: Ledger, now: datetime) -> datetime | None:
+    """Give when a ledger was last told anything, if that is long ago; None while it is filled."""
+    span = ledger.span()
+    return span[1] if span is not None and now - span[1] > SILENT else None
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:

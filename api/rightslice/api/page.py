@@ -1,14 +1,13 @@
 """The page at /, and the API's own documentation: HTML made here, nothing from the internet."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rightslice.api.fleet import Fleet
+from rightslice.api.fleet import Fleet, silent_since
 from rightslice.report import text
 from rightslice.report.text import Document
 
@@ -19,8 +18,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 BAR_WIDTH = 96
-# Hours come from Prometheus when they are over; one may be late.
-STALE = timedelta(hours=3)
 
 
 @cache
@@ -74,7 +71,7 @@ def render_index(answers: Sequence[Document], summary: Document, fleet: Fleet) -
             answers=answers,
             summary=summary,
             span=span,
-            is_stale=span is not None and fleet.now() - span[1] > STALE,
+            is_stale=silent_since(fleet.ledger, fleet.now()) is not None,
             book=fleet.book,
             channel=fleet.channel or fleet.book.default_channel,
         )

@@ -18,7 +18,7 @@ from rightslice.api.command import (
     price_book_of,
     say,
 )
-from rightslice.api.fleet import Fleet
+from rightslice.api.fleet import Fleet, silent_since
 from rightslice.api.output import FORMATS, print_answers
 from rightslice.api.prometheus_flags import add_prometheus_flags, client_of
 from rightslice.catalogue.located_yaml import DocumentError
@@ -31,8 +31,6 @@ from rightslice.report.document import answer_document, summary_document
 API_TIMEOUT_SECONDS = 60.0
 # An hour is read when it has been over for this long: late scrapes are in by then.
 SETTLED = timedelta(minutes=10)
-# A ledger that was told nothing for this long is a copy, not the present.
-OLD = timedelta(hours=3)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -86,11 +84,11 @@ def run(given: argparse.Namespace) -> int:
 
 def _end_of(ledger: Ledger, now: datetime) -> datetime:
     """Give the moment to answer for: now, or the end of a ledger that nobody fills any more."""
-    span = ledger.span()
-    if span is None or now - span[1] < OLD:
+    end = silent_since(ledger, now)
+    if end is None:
         return now
-    say(f"the ledger ends {span[1]:%Y-%m-%d %H:%M} UTC; the answer is as of then")
-    return span[1]
+    say(f"the ledger ends {end:%Y-%m-%d %H:%M} UTC; the answer is as of then")
+    return end
 
 
 def _pull(

@@ -12,7 +12,6 @@ from rightslice.ledger.rows import CardAttributes, CardHour, WorkloadHour
 CARRIED_SECONDS = 2.0
 # A card that nobody has seen for a day has left; until then its hours are unknown, not gone.
 DEPARTED_SECONDS = 86_400.0
-WorkloadKey = tuple[str, str, str, str]
 
 
 @dataclass(slots=True)

@@ -135,10 +135,7 @@ class DcgmMapper:
             target_of(labels) for labels in label_sets if labels.get("exported_pod")
         }
         for labels in label_sets:
-            node = node_of(labels)
-            # What a node without a name tells says nothing of any other node.
-            if node and self._pod(labels):
-                self.naming_nodes.add(node)
+            self._pod(labels)
 
     def learnt(self) -> dict[str, Any]:
         """Give what was learnt, in a shape that JSON can hold."""
@@ -153,7 +150,16 @@ class DcgmMapper:
         self.exporting_targets |= {(job, instance) for job, instance in learnt["exporting_targets"]}
 
     def _pod(self, labels: Mapping[str, str]) -> Pod | None:
-        return pod_of(labels, exported=target_of(labels) in self.exporting_targets)
+        """Name the workload of a series, and learn from it how its target and node tell."""
+        target = target_of(labels)
+        if labels.get("exported_pod"):
+            self.exporting_targets.add(target)
+        pod = pod_of(labels, exported=target in self.exporting_targets)
+        node = node_of(labels)
+        # What a node without a name tells says nothing of any other node.
+        if pod and node:
+            self.naming_nodes.add(node)
+        return pod
 
     def feed(
         self, now_seconds: float, readings: Iterable[Reading], interval_of: Callable[[str], float]
@@ -185,7 +191,6 @@ class DcgmMapper:
             if not uuid or is_blank(reading.value) or not 0 <= reading.value <= FIELDS[name]:
                 self.rejected_count += 1
                 continue
-            self.learn((labels,))
             card = cards.get(uuid)
             if card is None:
                 card = cards[uuid] = CardReading(

@@ -30,7 +30,6 @@ from rightslice.ledger.ledger import Batch, FeederState, Ledger
 
 log = logging.getLogger(__name__)
 
-SECONDS_PER_DAY = 86_400
 # One query's share of the cards: 20 cards with six fields at 15 s are 700,000 samples a day.
 CARDS_PER_QUERY = 20
 # Readings before the window's start give the first hour its first difference.
