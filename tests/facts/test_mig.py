@@ -5,6 +5,7 @@ import pytest
 from rightslice.facts.cards import all_cards
 from rightslice.facts.data import BYTES_PER_MIB
 from rightslice.facts.mig import MigCard, MigProfile, find_mig_card
+from rightslice.facts.mig_placement import PlaceableProfile, Placement
 
 EACH_LAYOUT = [
     pytest.param(mig_id, id=mig_id)
@@ -68,6 +69,35 @@ def test_a_slice_has_its_true_memory_not_the_one_in_its_name() -> None:
 )
 def test_a_profile_is_asked_for_by_its_kubernetes_resource(name: str, resource_name: str) -> None:
     assert profile("a100-40gb", name).resource_name == resource_name
+
+
+def test_a_profile_tells_where_it_may_stand() -> None:
+    half = profile("a100-40gb", "3g.20gb")
+
+    assert half.compute_slice_count == 3
+    assert half.placements == (Placement(0, 4), Placement(4, 4))
+    assert half.as_placeable() == PlaceableProfile("3g.20gb", half.placements, max_count=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "owns"),
+    [
+        pytest.param("1g.24gb", False, id="plain"),
+        pytest.param("1g.24gb+me", True, id="media engines"),
+        pytest.param("2g.48gb+me.all", True, id="all media engines"),
+        pytest.param("1g.24gb-me", False, id="without media engines"),
+        pytest.param("1g.24gb+gfx", False, id="graphics"),
+    ],
+)
+def test_profiles_that_own_the_media_engines_are_told_apart(name: str, owns: bool) -> None:
+    assert profile("rtx-pro-6000-96gb", name).as_placeable().owns_media_engines is owns
+
+
+def test_a_profile_whose_placements_nobody_knows_cannot_be_placed() -> None:
+    card = layout("rtx-pro-4500-32gb")
+
+    assert [row.placements for row in card.profiles] == [(), ()]
+    assert card.placeable_profiles == ()
 
 
 def test_figures_that_nobody_knows_stay_unknown() -> None:
