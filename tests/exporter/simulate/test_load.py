@@ -57,3 +57,34 @@ def test_a_level_without_a_range_never_moves(now_seconds: float) -> None:
 )
 def test_a_peak_comes_once_in_its_period(now_seconds: float, value: float) -> None:
     assert Level(1, 1, Peak(9, 86400, 900)).at(now_seconds) == value
+
+
+@pytest.mark.parametrize(
+    ("level", "total"),
+    [
+        pytest.param(Level(4, 4), 4 * 3600, id="constant"),
+        pytest.param(Level(1, 1, Peak(11, 3600, 60)), 3600 + 600, id="one peak"),
+        pytest.param(Level(1, 1, Peak(11, 600, 60)), 3600 + 6 * 600, id="several peaks"),
+    ],
+)
+def test_a_level_adds_up_over_time(level: Level, total: float) -> None:
+    assert level.total(0, 3600) == pytest.approx(total)
+    assert level.mean(0, 3600) == pytest.approx(total / 3600)
+
+
+@given(seeds, st.floats(min_value=0, max_value=7200), st.floats(min_value=0, max_value=7200))
+def test_parts_of_a_total_add_up_to_the_whole(seed: int, first: float, second: float) -> None:
+    level = Level(2, 9, Peak(20, 700, 45), seed)
+    middle, end = sorted((first, second))
+
+    parts = level.total(0, middle) + level.total(middle, end)
+
+    assert parts == pytest.approx(level.total(0, end))
+
+
+def test_a_total_follows_the_value_of_each_minute() -> None:
+    level = Level(0, 1, seed=3)
+
+    expected = sum(60 * level.at(minute * 60) for minute in range(10))
+
+    assert level.total(0, 600) == pytest.approx(expected)

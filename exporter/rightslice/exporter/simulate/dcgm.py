@@ -68,7 +68,7 @@ def _labels(index: int, card: SimulatedCard, scenario: Scenario, node: str) -> s
     pairs = {
         "gpu": str(index),
         "UUID": card.uuid,
-        "pci_bus_id": f"00000000:{0x07 + index:02X}:00.0",
+        "pci_bus_id": card.bus_id_at(index),
         "device": f"nvidia{index}",
         "modelName": card.name,
         "Hostname": node,

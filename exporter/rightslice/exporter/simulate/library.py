@@ -3,179 +3,221 @@
 It stands where `ctypes.CDLL` would, so that all of pynvml above it runs as on a real node.
 """
 
-import ctypes
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pynvml
 
-from rightslice.exporter.simulate.scenario import Scenario, SimulatedCard
+from rightslice.exporter.simulate import boundary
+from rightslice.exporter.simulate.answers import (
+    clocks,
+    fields,
+    gpu_instances,
+    health,
+    links,
+    mig,
+    processes,
+    readings,
+    vgpu,
+)
+from rightslice.exporter.simulate.answers.readings import RING_SAMPLE_COUNT
+from rightslice.exporter.simulate.boundary import Function
+from rightslice.exporter.simulate.device import Device
+from rightslice.exporter.simulate.faults import HANG, fault_of
+from rightslice.exporter.simulate.node import LogXid, Node, Target, in_no_log
+from rightslice.exporter.simulate.scenario import Scenario
+from rightslice.exporter.simulate.slices import ComputeInstance, GpuInstance, MigDevice
 
-# The driver's utilisation ring: one sample per second (products differ, 1/6 s to 1 s).
-SAMPLE_PERIOD_US = 1_000_000
-RING_SAMPLE_COUNT = 20
-FIRST_HANDLE = 0x1000
-FIRST_PROCESS_ID = 4242
-MICROSECONDS_PER_SECOND = 1_000_000
+__all__ = ["RING_SAMPLE_COUNT", "SimulatedLibrary", "installed"]
 
-Function = Callable[..., int]
+# In real time: how soon a hanging call sees that its fault is over.
+HANG_POLL_SECONDS = 0.01
 
-
-def _target(reference: Any) -> Any:
-    """Give the ctypes object that a `byref` argument points to."""
-    return reference._obj
+# What is asked with a handle, by what the handle stands for.
+TABLES: tuple[tuple[type, Mapping[str, Function]], ...] = (
+    (Device, readings.ON_CARDS),
+    (Device, processes.ON_CARDS),
+    (Device, health.ON_CARDS),
+    (Device, clocks.ON_CARDS),
+    (Device, links.ON_CARDS),
+    (Device, fields.ON_CARDS),
+    (Device, mig.ON_CARDS),
+    (Device, gpu_instances.ON_CARDS),
+    (Device, vgpu.ON_CARDS),
+    (MigDevice, mig.ON_MIG_DEVICES),
+    (MigDevice, processes.ON_MIG_DEVICES),
+    (GpuInstance, gpu_instances.ON_GPU_INSTANCES),
+    (ComputeInstance, gpu_instances.ON_COMPUTE_INSTANCES),
+)
 
 
 class SimulatedLibrary:
     """The NVML functions that a scenario answers; any other name is missing, as in an old driver.
 
-    `now_seconds` is the node's wall time.
+    `now_seconds` is the node's wall time. `call_count` counts calls about a card or its slices.
     """
 
-    def __init__(self, scenario: Scenario, now_seconds: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        now_seconds: Callable[[], float],
+        log_xid: LogXid = in_no_log,
+    ) -> None:
         self._scenario = scenario
-        self._now_seconds = now_seconds
+        self._node = Node(scenario, now_seconds, log_xid)
+        self._uninstalled = threading.Event()
         self.call_count = 0
-        for name in dir(self):
-            if name.startswith("nvmlDevice") and "Handle" not in name and "Count" not in name:
-                setattr(self, name, self._for_card(name, getattr(self, name)))
+        node = self._node
+        of_node = (
+            (Device, node.gpm.on_cards()),
+            (Device, node.events.on_cards()),
+            (MigDevice, node.gpm.on_mig_devices()),
+        )
+        asked: dict[str, dict[type, Function]] = {}
+        for kind, table in (*TABLES, *of_node):
+            for name, function in table.items():
+                asked.setdefault(name, {})[kind] = function
+        for name, functions in asked.items():
+            setattr(self, name, self._about(name, functions, boundary.address, node.targets))
+        for name, function in vgpu.ON_INSTANCES.items():
+            functions = {vgpu.HostedVgpu: function}
+            setattr(self, name, self._about(name, functions, boundary.number, node.vgpus))
+        for name, function in {**vgpu.ON_TYPES, **node.gpm.plain(), **node.events.plain()}.items():
+            setattr(self, name, self._plain(function))
 
-    def _for_card(self, name: str, function: Function) -> Function:
-        """Look the handle's card up, and let its faults answer first."""
-        cards = self._scenario.cards
+    def nvmlInitWithFlags(self, flags: Any) -> int:
+        return self._node.init()
 
-        def call(handle: Any, *arguments: Any) -> int:
+    def nvmlInit_v2(self) -> int:
+        return self._node.init()
+
+    def nvmlShutdown(self) -> int:
+        return self._node.shutdown()
+
+    def nvmlSystemGetDriverVersion(self, buffer: Any, length: Any) -> int:
+        refusal = self._node.refusal()
+        if not refusal:
+            buffer.value = self._scenario.driver_version.encode()
+        return refusal
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
+        refusal = self._node.refusal()
+        if not refusal:
+            boundary.target(count).value = len(self._node.listed())
+        return refusal
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index: Any, device: Any) -> int:
+        refusal = self._node.refusal()
+        listed = self._node.listed()
+        position = boundary.number(index)
+        if refusal or position >= len(listed):
+            return refusal or boundary.INVALID_ARGUMENT
+        return self._give(listed[position], "nvmlDeviceGetHandleByIndex_v2", device)
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: Any, device: Any) -> int:
+        refusal = self._node.refusal()
+        if refusal:
+            return refusal
+        cards = self._node.listed()
+        found: dict[str, Device | MigDevice] = {card.uuid: card for card in cards}
+        for card in cards:
+            found.update((each.uuid, each) for each in card.mig_devices)
+        return self._give(found.get(uuid.value.decode()), "nvmlDeviceGetHandleByUUID", device)
+
+    def nvmlDeviceGetHandleByPciBusId_v2(self, bus_id: Any, device: Any) -> int:
+        refusal = self._node.refusal()
+        if refusal:
+            return refusal
+        found = {_bus_numbers(card.bus_id): card for card in self._node.listed()}
+        wanted = _bus_numbers(bus_id.value.decode())
+        return self._give(found.get(wanted), "nvmlDeviceGetHandleByPciBusId_v2", device)
+
+    def uninstall(self) -> None:
+        """Let calls that hang return."""
+        self._uninstalled.set()
+
+    def _give(self, found: Device | MigDevice | None, name: str, device: Any) -> int:
+        """Hand out a handle, unless the card's faults forbid even that."""
+        if found is None:
+            return boundary.NOT_FOUND
+        fault = self._fault(found.device, name)
+        if fault is not None:
+            return fault
+        boundary.write_handle(device, found.handle)
+        return boundary.SUCCESS
+
+    def _plain(self, function: Function) -> Function:
+        """Make a function that is about no card."""
+        return lambda *arguments: self._node.refusal() or function(*arguments)
+
+    def _about(
+        self,
+        name: str,
+        functions: Mapping[type, Function],
+        read: Callable[[Any], int],
+        targets: Mapping[int, Target | vgpu.HostedVgpu],
+    ) -> Function:
+        """Make a function about a card or slice: driver, faults and modes answer before it.
+
+        `read` takes the handle or number from the first argument that `targets` knows it by.
+        """
+        refusal_now, target_of = self._node.refusal, targets.get
+
+        def call(argument: Any, *arguments: Any) -> int:
             self.call_count += 1
-            index = (ctypes.cast(handle, ctypes.c_void_p).value or 0) - FIRST_HANDLE
-            if not 0 <= index < len(cards):
-                return int(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-            fault = cards[index].faults.get(name)
-            return fault if fault is not None else function(cards[index], *arguments)
+            refusal = refusal_now()
+            if refusal:
+                return refusal
+            found = target_of(read(argument))
+            if found is None:
+                return boundary.INVALID_ARGUMENT
+            device = found.device
+            if device.faults or not device.listed:
+                fault = self._fault(device, name)
+                if fault is not None:
+                    return fault
+            if found is device and name in device.refusals:
+                return device.refusals[name]
+            function = functions.get(type(found))
+            return boundary.NOT_SUPPORTED if function is None else function(found, *arguments)
 
         return call
 
-    def nvmlInitWithFlags(self, flags: Any) -> int:
-        return int(pynvml.NVML_SUCCESS)
+    def _fault(self, device: Device, name: str) -> int | None:
+        """Give the code of a card's fault, after a hanging one is over; None if it works."""
+        while True:
+            fault = fault_of(device.faults, name)
+            if fault != HANG:
+                return fault if device.listed else boundary.GPU_IS_LOST
+            if self._uninstalled.wait(HANG_POLL_SECONDS):
+                return boundary.UNINITIALIZED
+            self._node.catch_up()
 
-    def nvmlShutdown(self) -> int:
-        return int(pynvml.NVML_SUCCESS)
 
-    def nvmlSystemGetDriverVersion(self, buffer: Any, length: Any) -> int:
-        buffer.value = self._scenario.driver_version.encode()
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
-        _target(count).value = len(self._scenario.cards)
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetHandleByIndex_v2(self, index: Any, device: Any) -> int:
-        if index.value >= len(self._scenario.cards):
-            return int(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        ctypes.c_void_p.from_buffer(_target(device)).value = FIRST_HANDLE + index.value
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetUUID(self, card: SimulatedCard, buffer: Any, length: Any) -> int:
-        buffer.value = card.uuid.encode()
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetName(self, card: SimulatedCard, buffer: Any, length: Any) -> int:
-        buffer.value = card.name.encode()
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetPciInfo_v3(self, card: SimulatedCard, info: Any) -> int:
-        bus = 0x07 + self._scenario.cards.index(card)
-        _target(info).busId = f"00000000:{bus:02X}:00.0".encode()
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetMigMode(self, card: SimulatedCard, current: Any, pending: Any) -> int:
-        _target(current).value = _target(pending).value = 0
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetVirtualizationMode(self, card: SimulatedCard, mode: Any) -> int:
-        _target(mode).value = 0
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetMemoryInfo_v2(self, card: SimulatedCard, memory: Any) -> int:
-        reading = _target(memory)
-        reading.total = card.memory_total_bytes
-        reading.reserved = card.memory_reserved_bytes
-        reading.used = int(card.memory_used_bytes.at(self._now_seconds()))
-        reading.free = reading.total - reading.reserved - reading.used
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetMemoryInfo(self, card: SimulatedCard, memory: Any) -> int:
-        reading = _target(memory)
-        reading.total = card.memory_total_bytes
-        used_bytes = int(card.memory_used_bytes.at(self._now_seconds()))
-        reading.used = used_bytes + card.memory_reserved_bytes
-        reading.free = reading.total - reading.used
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetUtilizationRates(self, card: SimulatedCard, rates: Any) -> int:
-        reading = _target(rates)
-        reading.gpu = round(100 * card.busy_ratio.at(self._now_seconds()))
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetSamples(
-        self,
-        card: SimulatedCard,
-        kind: Any,
-        since_us: Any,
-        value_type: Any,
-        count: Any,
-        samples: Any,
-    ) -> int:
-        if kind.value != pynvml.NVML_GPU_UTILIZATION_SAMPLES:
-            return int(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        _target(value_type).value = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
-        newest = int(self._now_seconds() * MICROSECONDS_PER_SECOND) // SAMPLE_PERIOD_US
-        oldest = max(newest - RING_SAMPLE_COUNT, since_us.value // SAMPLE_PERIOD_US)
-        if newest <= oldest:
-            return int(pynvml.NVML_ERROR_NOT_FOUND)
-        if samples is None:
-            _target(count).value = RING_SAMPLE_COUNT
-            return int(pynvml.NVML_SUCCESS)
-        for slot, step in enumerate(range(oldest + 1, newest + 1)):
-            sample = samples[slot]
-            sample.timeStamp = step * SAMPLE_PERIOD_US
-            busy_ratio = card.busy_ratio.at(step * SAMPLE_PERIOD_US / MICROSECONDS_PER_SECOND)
-            sample.sampleValue.uiVal = round(100 * busy_ratio)
-        _target(count).value = newest - oldest
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetComputeRunningProcesses_v3(
-        self, card: SimulatedCard, count: Any, processes: Any
-    ) -> int:
-        if not card.process_count:
-            _target(count).value = 0
-            return int(pynvml.NVML_SUCCESS)
-        if processes is None:
-            _target(count).value = card.process_count
-            return int(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
-        used_bytes = int(card.memory_used_bytes.at(self._now_seconds()))
-        for slot in range(card.process_count):
-            processes[slot].pid = FIRST_PROCESS_ID + slot
-            processes[slot].usedGpuMemory = used_bytes // card.process_count
-        _target(count).value = card.process_count
-        return int(pynvml.NVML_SUCCESS)
-
-    def nvmlDeviceGetGraphicsRunningProcesses_v3(
-        self, card: SimulatedCard, count: Any, processes: Any
-    ) -> int:
-        _target(count).value = 0
-        return int(pynvml.NVML_SUCCESS)
+def _bus_numbers(text: str) -> tuple[int, ...] | None:
+    """Read a PCI address whatever the width of its domain; None for what is none."""
+    try:
+        return tuple(int(part, 16) for part in text.replace(".", ":").split(":"))
+    except ValueError:
+        return None
 
 
 @contextmanager
-def installed(scenario: Scenario, now_seconds: Callable[[], float]) -> Iterator[SimulatedLibrary]:
+def installed(
+    scenario: Scenario,
+    now_seconds: Callable[[], float],
+    log_xid: LogXid = in_no_log,
+) -> Iterator[SimulatedLibrary]:
     """Put a simulated library under pynvml for the length of the block."""
-    library = SimulatedLibrary(scenario, now_seconds)
+    library = SimulatedLibrary(scenario, now_seconds, log_xid)
     before = pynvml.nvmlLib
     pynvml.nvmlLib = library
     pynvml._nvmlGetFunctionPointer_cache.clear()
     try:
         yield library
     finally:
+        library.uninstall()
         pynvml.nvmlLib = before
         pynvml._nvmlGetFunctionPointer_cache.clear()

@@ -1,5 +1,6 @@
 """What a simulated card does over time: the same for the same scenario and second, every run."""
 
+import math
 from dataclasses import dataclass
 
 NOISE_STEP_SECONDS = 60.0
@@ -22,6 +23,12 @@ class Peak:
     every_seconds: float
     for_seconds: float
 
+    def next_change(self, now_seconds: float) -> float:
+        """Give the time at which the peak next starts or ends."""
+        into_seconds = now_seconds % self.every_seconds
+        left = self.for_seconds if into_seconds < self.for_seconds else self.every_seconds
+        return now_seconds - into_seconds + left
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -40,3 +47,24 @@ class Level:
             return self.low
         step = int(now_seconds // NOISE_STEP_SECONDS)
         return self.low + (self.high - self.low) * noise(self.seed, step)
+
+    def total(self, from_seconds: float, to_seconds: float) -> float:
+        """Add the value up over time: watts give joules, a ratio gives seconds."""
+        if self.peak is None and self.low == self.high:
+            return self.low * (to_seconds - from_seconds)
+        total, now_seconds = 0.0, from_seconds
+        while now_seconds < to_seconds:
+            until_seconds = min(self._next_change(now_seconds), to_seconds)
+            total += self.at((now_seconds + until_seconds) / 2) * (until_seconds - now_seconds)
+            now_seconds = until_seconds
+        return total
+
+    def mean(self, from_seconds: float, to_seconds: float) -> float:
+        return self.total(from_seconds, to_seconds) / (to_seconds - from_seconds)
+
+    def _next_change(self, now_seconds: float) -> float:
+        change = (now_seconds // NOISE_STEP_SECONDS + 1) * NOISE_STEP_SECONDS
+        if self.peak is not None:
+            change = min(change, self.peak.next_change(now_seconds))
+        # Rounding must not stop the walk.
+        return max(change, math.nextafter(now_seconds, math.inf))

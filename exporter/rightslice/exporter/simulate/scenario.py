@@ -1,57 +1,33 @@
-"""Scenarios: YAML files that say which cards a simulated node has and what runs on them."""
+"""Scenarios: YAML files that say which cards a simulated node has and what happens to them."""
 
-import uuid
-import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rightslice.exporter.simulate.load import Level, Peak
+from rightslice.exporter.simulate.card import (
+    BYTES_PER_MIB,
+    ScenarioError,
+    SimulatedCard,
+    Workload,
+)
+from rightslice.exporter.simulate.read.cards import card_of
+from rightslice.exporter.simulate.read.section import Section
+from rightslice.exporter.simulate.read.timeline import event_of
+from rightslice.exporter.simulate.timeline import Event
 
-BYTES_PER_MIB = 1024**2
-UUID_SPACE = uuid.UUID("6f1f7c1e-5f0e-5c43-9d59-7d4f3f9f2b1a")
-CARD_KEYS = {
-    "name",
-    "memory_total_mib",
-    "memory_reserved_mib",
-    "memory_used_mib",
-    "busy_ratio",
-    "sm_active_ratio",
-    "process_count",
-    "workload",
-    "faults",
-}
+__all__ = [
+    "BYTES_PER_MIB",
+    "Scenario",
+    "ScenarioError",
+    "SimulatedCard",
+    "Workload",
+    "load_scenario",
+    "scenario_names",
+]
 
-
-class ScenarioError(Exception):
-    """A scenario is missing or malformed; the text says which, where and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """Who holds a simulated card, as the kubelet would tell the companion exporter."""
-
-    namespace: str
-    pod: str
-    container: str
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedCard:
-    """One card. `faults` maps an NVML function to the return code it gives instead of a value."""
-
-    uuid: str
-    name: str
-    memory_total_bytes: int
-    memory_reserved_bytes: int
-    memory_used_bytes: Level
-    busy_ratio: Level
-    sm_active_ratio: Level
-    process_count: int
-    workload: Workload | None = None
-    faults: Mapping[str, int] = field(default_factory=dict)
+SCENARIO_KEYS = ("description", "driver_version", "include", "cards", "events")
+DEFAULT_DRIVER_VERSION = "580.95.05"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +38,7 @@ class Scenario:
     description: str
     driver_version: str
     cards: tuple[SimulatedCard, ...]
+    events: tuple[Event, ...] = ()
 
 
 def scenario_names() -> tuple[str, ...]:
@@ -88,8 +65,10 @@ def load_scenario(name: str) -> Scenario:
         raise ScenarioError(f"scenario {name}: want a mapping with description and cards")
     try:
         return _scenario(Path(name).stem, document)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ScenarioError(f"scenario {name}: {type(error).__name__}: {error}") from error
+    except ScenarioError as error:
+        raise ScenarioError(f"scenario {name}: {error}") from error
+    except RecursionError as error:
+        raise ScenarioError(f"scenario {name}: includes itself; take that include out") from error
 
 
 def _scenario_text(name: str) -> str:
@@ -106,47 +85,31 @@ def _scenario_text(name: str) -> str:
 
 
 def _scenario(name: str, document: dict[str, Any]) -> Scenario:
-    cards = [card for other in document.get("include", ()) for card in load_scenario(other).cards]
-    for index, row in enumerate(document.get("cards", ())):
-        cards.append(_card(f"{name}/{index}", row))
-    if not cards:
-        raise ValueError("no cards")
+    section = Section("the file", document, SCENARIO_KEYS)
+    cards: list[SimulatedCard] = []
+    events: list[Event] = []
+    for _, other in section.rows("include"):
+        included = load_scenario(other)
+        events += (_moved(event, len(cards)) for event in included.events)
+        cards += included.cards
+    own = [
+        card_of(place, f"{name}/{position}", row)
+        for position, (place, row) in enumerate(section.rows("cards"))
+    ]
+    events += (
+        _moved(event_of(place, row, own, name), len(cards)) for place, row in section.rows("events")
+    )
+    if not cards and not own:
+        raise ScenarioError("no cards; list some, or include a scenario that has some")
     return Scenario(
         name=name,
-        description=document["description"],
-        driver_version=str(document.get("driver_version", "580.95.05")),
-        cards=tuple(cards),
+        description=section.text("description"),
+        driver_version=str(document.get("driver_version", DEFAULT_DRIVER_VERSION)),
+        cards=(*cards, *own),
+        events=tuple(events),
     )
 
 
-def _card(key: str, row: dict[str, Any]) -> SimulatedCard:
-    unknown = sorted(set(row) - CARD_KEYS)
-    if unknown:
-        raise ValueError(f"card {key}: unknown key {unknown[0]!r}; want {sorted(CARD_KEYS)}")
-    workload = row.get("workload")
-    return SimulatedCard(
-        uuid=f"GPU-{uuid.uuid5(UUID_SPACE, key)}",
-        name=row["name"],
-        memory_total_bytes=row["memory_total_mib"] * BYTES_PER_MIB,
-        memory_reserved_bytes=row.get("memory_reserved_mib", 0) * BYTES_PER_MIB,
-        memory_used_bytes=_level(f"{key} memory", row["memory_used_mib"], BYTES_PER_MIB),
-        busy_ratio=_level(f"{key} busy", row["busy_ratio"]),
-        sm_active_ratio=_level(f"{key} sm", row["sm_active_ratio"]),
-        process_count=row.get("process_count", 1 if workload else 0),
-        workload=Workload(**workload) if workload else None,
-        faults=row.get("faults", {}),
-    )
-
-
-def _level(key: str, value: Any, scale: float = 1.0) -> Level:
-    """Read a level: one number, or {low, high} with an optional peak."""
-    seed = zlib.crc32(key.encode())
-    if isinstance(value, int | float):
-        return Level(value * scale, value * scale, seed=seed)
-    peak = value.get("peak")
-    level = Level(value["low"] * scale, value["high"] * scale, seed=seed)
-    if peak is None:
-        return level
-    return replace(
-        level, peak=Peak(peak["value"] * scale, peak["every_seconds"], peak["for_seconds"])
-    )
+def _moved(event: Event, count: int) -> Event:
+    """Let an event mean the same card after `count` others have come before it."""
+    return event if event.card is None else replace(event, card=event.card + count)

@@ -1,0 +1,1 @@
+"""Reads scenario files: YAML mappings to values, with a complaint that helps for each wrong one."""
