@@ -165,3 +165,36 @@ def test_after_a_restart_of_the_service_nothing_is_counted_twice_or_lost() -> No
         second.feed("t", now, readings)
 
     assert second.table == through.table
+
+
+def activity(count: float, gpu_instance_id: str) -> list[Reading]:
+    """The whole of a histogram whose observations all lie in the bin of 0.02."""
+    labels = {"uuid": "GPU-1", "gpu_instance_id": gpu_instance_id}
+    return [
+        Reading(
+            "rightslice_gpu_sm_active_ratio_bucket",
+            {**labels, "le": edge},
+            count if edge == "+Inf" or float(edge) >= 0.02 else 0.0,
+        )
+        for edge in (*map(repr, RATIO_EDGES), "+Inf")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gpu_instance_id", "minutes"),
+    [
+        pytest.param("", 10.0, id="the card's own activity"),
+        pytest.param("3", 0.0, id="that of an instance is not the card's"),
+    ],
+)
+def test_activity_of_the_multiprocessors_counts_for_the_card_it_was_measured_on(
+    gpu_instance_id: str, minutes: float
+) -> None:
+    mapper = RightsliceMapper()
+    mapper.feed("t", START + 60, [*page(600.0), *activity(10.0, gpu_instance_id)])
+    mapper.feed("t", START + 660, [*page(1200.0), *activity(20.0, gpu_instance_id)])
+
+    bins = mapper.table.card("GPU-1", HOUR).sm_active_bins
+
+    assert sum(bins) == pytest.approx(minutes)
+    assert sum(bins[bin_index(0.02) :]) == pytest.approx(minutes)

@@ -32,6 +32,7 @@ _SECONDS = {
 _HISTOGRAMS = {
     f"{metrics.GPU_MEMORY_USED_RATIO.name}_bucket": "memory",
     f"{metrics.GPU_BUSY_RATIO.name}_bucket": "busy",
+    f"{metrics.GPU_SM_ACTIVE_RATIO.name}_bucket": "sm_active",
 }
 # As our exporter writes them, and as OpenMetrics spells whole numbers.
 _BIN_OF_EDGE = {repr(edge): index for index, edge in enumerate(RATIO_EDGES)}
@@ -123,6 +124,8 @@ class RightsliceMapper:
         owner = self._owners.get(uuid)
         if owner is not None and owner.target_name != target_name:
             return
+        if reading.labels.get("gpu_instance_id"):
+            return  # of a part of the card, which an hour of the whole card must not count
         if name in _HISTOGRAMS:
             self._take_bucket(scrape, uuid, _HISTOGRAMS[name], reading, intervals)
         elif name == metrics.GPU_OBSERVED_SECONDS_TOTAL.name:
