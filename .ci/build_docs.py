@@ -1,4 +1,4 @@
-"""Write docs/metrics.md and docs/commands.md from the code, so that they cannot go stale unseen.
+"""Write metrics, commands and scenarios in docs from the code, so that none goes stale unseen.
 
 `--check` changes nothing and fails when a page is not what the code says.
 """
@@ -13,6 +13,7 @@ from rightslice.api.command import add_common_flags
 from rightslice.contract.metrics import CONTRACT
 from rightslice.contract.spec import Kind, MetricSpec
 from rightslice.exporter.settings import parser as exporter_parser
+from rightslice.exporter.simulate.scenario import load_scenario, scenario_names
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -28,12 +29,31 @@ LABELS = {
     "mig": "`enabled` or `disabled`; empty where the card has no MIG.",
     "virtualization": "`none`, `passthrough`, `vgpu` (this is a guest), `host_vgpu` or "
     "`host_vsga`; empty where it cannot be told.",
-    "memory_kind": "`dedicated`, `unified` (the card has no memory of its own), or empty while "
-    "not known.",
+    "memory_kind": "`dedicated`, `unified` (the card has no memory of its own), `os_managed` (the "
+    "kernel owns it, and keeps pages after a process ended), or empty while not known.",
+    "mode": "`exclusive`, `timeslice`, `mps`, `mig`, `guest`, `vgpu_best_effort`, "
+    "`vgpu_equal_share` or `vgpu_fixed_share`.",
+    "which": "`current`, and `max` (the most there could be) or `pending` (after the next reset).",
+    "xid": "Number of the error, as in NVIDIA's list of Xid errors.",
+    "type": "Of errors: `corrected` or `uncorrected`. Of a vGPU: its type, such as `A100D-4C`.",
+    "state": "Of NVLinks: `active`, `inactive`. Of row remapping: `correctable`, `uncorrectable`, "
+    "`pending`, `failure`. Of MIG instances: `with_compute`, `without_compute`.",
+    "direction": "`tx` leaves the card, `rx` comes to it.",
+    "source": "`nvml` or `kmsg`.",
+    "gpu_instance_id": "Id of the GPU instance on its card; empty without MIG. It is used again.",
+    "compute_instance_id": "Id of the compute instance in its GPU instance.",
+    "mig_uuid": "The MIG device, by NVML's UUID (`MIG-...`).",
+    "profile": "MIG profile by the driver's name, such as `1g.5gb` or `1c.3g.20gb`.",
+    "start": "First placement unit that the instance occupies.",
+    "size": "Placement units that the instance occupies.",
+    "vgpu_uuid": "The vGPU, by NVML's UUID; empty when the guest itself tells.",
     "node": "Name of the node: `--node.name`, else `NODE_NAME`, else the host name.",
     "collector": "Part of the exporter; `nvml` is the library itself.",
-    "device": "What the collector read, for a card its UUID; empty for the library itself.",
-    "reason": "Why it failed or was refused, one word.",
+    "device": "What the collector read, for a card its UUID; empty for the library itself, and for "
+    "a card that cannot be opened its `index` in the driver's list.",
+    "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
+    "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`) or was refused. Of throttling: "
+    "`sw_power_cap`, `sw_thermal`, `hw_thermal`, `hw_power_brake`, `sync_boost`.",
     "version": "Version of the program.",
     "revision": "Revision of the source that it was built from; empty if not told.",
 }
@@ -57,7 +77,20 @@ over the file that `rightslice` takes with `--config`, that over the default.
 
 `rightslice` ends with 0 when it has an answer (no advice with its reason is one), 1 when it cannot
 listen, 2 on bad usage, 3 when a source cannot be read, 4 when the ledger cannot be used.
-`rightslice-exporter` ends with 0 on a signal, 1 when it cannot listen, 2 on bad usage.
+`rightslice-exporter` ends with 0 on a signal, 1 when it cannot listen, 2 on bad usage, 3 when a new
+process may do better than this one (the log says why), 4 when the module `pynvml` is not of
+nvidia-ml-py. SIGUSR1 makes it release NVML for a change of the driver or of MIG, SIGUSR2 take it up
+again; see [install](install.md).
+"""
+
+SCENARIOS_HEAD = """\
+<!-- Made by .ci/build_docs.py from the scenarios' own descriptions. Edit there. -->
+# Simulated nodes
+
+`rightslice-exporter --simulate=NAME` serves a node that is not there: the driver's library is
+simulated below the binding, the buses, processes and kernel log as files; all above is the same
+code as on a real node. Times count from the start. A YAML file of your own does as well as a name;
+those that ship lie in `exporter/rightslice/exporter/simulate/scenarios`.
 """
 
 LABELS_HEAD = """
@@ -94,6 +127,7 @@ def metric_row(spec: MetricSpec) -> tuple[str, ...]:
         str(spec.unit) or "none",
         ", ".join(f"`{label}`" for label in spec.labels) or "none",
         spec.help,
+        spec.source,
         spec.absent,
     )
 
@@ -105,7 +139,8 @@ def built(contract: Iterable[MetricSpec]) -> str:
     edges = sorted({spec.buckets for spec in specs if spec.kind is Kind.HISTOGRAM})
     lines = [HEAD.rstrip("\n")]
     lines += table(
-        ("metric", "type", "unit", "labels", "meaning", "no series"), map(metric_row, specs)
+        ("metric", "type", "unit", "labels", "meaning", "source", "no series"),
+        map(metric_row, specs),
     )
     lines.append(LABELS_HEAD.rstrip("\n"))
     lines += table(("label", "meaning"), ((f"`{label}`", LABELS[label]) for label in labels))
@@ -143,6 +178,17 @@ def command_pages() -> str:
     return "\n".join(lines) + "\n"
 
 
+def scenario_page() -> str:
+    """Give the text of docs/scenarios.md: each simulated node, and what it shows."""
+    scenarios = [load_scenario(name) for name in scenario_names()]
+    rows = (
+        (f"`{scenario.name}`", str(len(scenario.cards)), " ".join(scenario.description.split()))
+        for scenario in scenarios
+    )
+    table_lines = table(("scenario", "cards", "what one should see"), rows)
+    return "\n".join([SCENARIOS_HEAD.rstrip("\n"), *table_lines]) + "\n"
+
+
 def wrapped(words: list[str], per_line: int = 4) -> Iterator[str]:
     for start in range(0, len(words), per_line):
         yield " ".join(words[start : start + per_line])
@@ -153,7 +199,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args().check
     stale = []
-    for name, text in (("metrics.md", built(CONTRACT)), ("commands.md", command_pages())):
+    for name, text in (
+        ("metrics.md", built(CONTRACT)),
+        ("commands.md", command_pages()),
+        ("scenarios.md", scenario_page()),
+    ):
         page = DOCS / name
         if page.exists() and page.read_text(encoding="utf-8") == text:
             continue

@@ -23,10 +23,18 @@ def test_each_name_stands_in_the_contract_once() -> None:
     assert len(names) == len(set(names))
 
 
-def test_only_the_process_start_time_goes_without_our_prefix() -> None:
-    assert [spec.name for spec in CONTRACT if not spec.name.startswith(PREFIX)] == [
-        "process_start_time_seconds"
-    ]
+def test_only_what_every_prometheus_client_calls_the_same_goes_without_our_prefix() -> None:
+    assert {spec.name for spec in CONTRACT if not spec.name.startswith(PREFIX)} == {
+        "process_start_time_seconds",
+        "process_cpu_seconds_total",
+        "process_resident_memory_bytes",
+        "process_open_fds",
+    }
+
+
+@pytest.mark.parametrize("spec", BY_NAME)
+def test_each_metric_tells_where_it_is_read(spec: MetricSpec) -> None:
+    assert spec.source
 
 
 @pytest.mark.parametrize("spec", [row for row in BY_NAME if "_gpu_" in str(row.id)])

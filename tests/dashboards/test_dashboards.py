@@ -128,7 +128,8 @@ def test_panels_have_numbers_of_their_own(name: str) -> None:
 
 def test_grafana_has_a_name_for_each_unit_of_the_contract() -> None:
     assert set(GRAFANA_UNIT) == set(Unit)
-    assert set(GRAFANA_RATE_UNIT) == set(Unit) - {Unit.RATIO}
+    # What is a level already is never counted up.
+    assert set(GRAFANA_RATE_UNIT) == set(Unit) - {Unit.RATIO, Unit.WATTS, Unit.CELSIUS}
 
 
 def test_the_board_calls_idle_what_the_alert_and_the_usage_profile_call_idle() -> None:

@@ -7,9 +7,10 @@ import pytest
 from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
 
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.host import NOWHERE, Host
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import SimulatedCard
+from rightslice.exporter.simulate.timeline import Event
 
 
 @pytest.fixture
@@ -17,10 +18,10 @@ def simulate() -> Iterator[Simulate]:
     """Start a simulated node with the given cards; it ends with the test."""
     with ExitStack() as stack:
 
-        def start(*cards: SimulatedCard) -> SimulatedNode:
+        def start(*cards: SimulatedCard, events: tuple[Event, ...] = ()) -> SimulatedNode:
             clock = ManualClock(START_SECONDS)
-            scenario = simulated_scenario(*cards)
+            scenario = simulated_scenario(*cards, events=events)
             library = stack.enter_context(installed(scenario, clock.now_seconds))
-            return SimulatedNode(clock, library, Host("node-a"))
+            return SimulatedNode(clock, library, Host("node-a", NOWHERE, clock.clock()))
 
         yield start

@@ -287,3 +287,157 @@ def test_series_come_ordered_by_metric_and_labels() -> None:
         (COUNTER, ("GPU-0001",)),
         (COUNTER, ("GPU-0002",)),
     ]
+
+
+def read_totals(aggregate: Aggregate, *readings: tuple[float, str]) -> list[float]:
+    """Apply running totals, each of a subject; give what the counter shows after each."""
+    seen = []
+    for total, subject in readings:
+        sample = Sample(COUNTER, total, CARD, is_total=True, subject=subject)
+        aggregate.apply("energy", [sample], START_SECONDS)
+        seen += values(aggregate, COUNTER)
+    return seen
+
+
+def test_what_a_running_total_held_when_first_seen_is_not_counted() -> None:
+    assert read_totals(Aggregate(), (5000.0, "")) == [0]
+
+
+def test_a_running_total_counts_by_what_it_grew() -> None:
+    assert read_totals(Aggregate(), (5000.0, ""), (5003.0, ""), (5003.0, ""), (5010.0, "")) == [
+        0,
+        3,
+        3,
+        10,
+    ]
+
+
+def test_a_running_total_that_was_reset_counts_from_zero() -> None:
+    assert read_totals(Aggregate(), (5000.0, ""), (5003.0, ""), (2.0, ""), (4.0, "")) == [
+        0,
+        3,
+        5,
+        7,
+    ]
+
+
+def test_a_running_total_of_another_source_starts_anew() -> None:
+    assert read_totals(Aggregate(), (10.0, "a"), (15.0, "a"), (900.0, "b"), (901.0, "b")) == [
+        0,
+        5,
+        5,
+        6,
+    ]
+
+
+def test_a_running_total_that_comes_back_after_another_source_starts_anew() -> None:
+    assert read_totals(Aggregate(), (10.0, "a"), (900.0, "b"), (1000.0, "a")) == [0, 0, 0]
+
+
+def test_a_running_total_bridges_readings_that_were_missed() -> None:
+    aggregate = Aggregate()
+    read_totals(aggregate, (10.0, ""))
+
+    aggregate.apply("energy", [], START_SECONDS)
+
+    assert read_totals(aggregate, (25.0, "")) == [15]
+
+
+def test_running_totals_of_two_cards_are_told_apart() -> None:
+    aggregate = Aggregate()
+    for total in (10.0, 12.0):
+        samples = [
+            Sample(COUNTER, total * factor, (uuid,), is_total=True)
+            for factor, uuid in ((1, "GPU-0001"), (100, "GPU-0002"))
+        ]
+        aggregate.apply("energy", samples, START_SECONDS)
+
+    assert values(aggregate, COUNTER) == [2, 200]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.sampled_from("ab")), min_size=1))
+def test_a_counter_of_running_totals_never_falls_nor_counts_more_than_was_there(
+    readings: list[tuple[int, str]],
+) -> None:
+    seen = read_totals(Aggregate(), *((float(total), subject) for total, subject in readings))
+
+    assert seen[0] == 0
+    assert seen == sorted(seen)
+    assert seen[-1] <= sum(total for total, _ in readings[1:])
+
+
+@given(st.lists(amounts, min_size=1))
+def test_a_running_total_that_is_never_reset_counts_what_came_since_it_was_first_seen(
+    steps: list[int],
+) -> None:
+    totals = list(accumulate(steps))
+
+    seen = read_totals(Aggregate(), *((float(total), "") for total in totals))
+
+    assert seen == [total - totals[0] for total in totals]
+
+
+def test_a_peak_of_another_subject_is_not_carried_over() -> None:
+    aggregate = Aggregate()
+    aggregate.apply("mig", [Sample(PEAK, 9.0, CARD, subject="first")], START_SECONDS)
+
+    aggregate.apply("mig", [Sample(PEAK, 2.0, CARD, subject="second")], START_SECONDS + 1)
+
+    assert values(aggregate, PEAK, START_SECONDS + 1) == [2]
+
+
+def test_a_reading_that_is_none_keeps_the_gauges_and_counts() -> None:
+    aggregate = Aggregate()
+    aggregate.apply("memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
+
+    aggregate.apply("memory", [Sample(COUNTER, 1, CARD)], START_SECONDS + 1, keep=True)
+
+    assert values(aggregate, GAUGE) == [1]
+    assert values(aggregate, COUNTER) == [1]
+
+
+def test_an_owner_that_is_dropped_takes_its_gauges_along_and_nothing_else() -> None:
+    aggregate = Aggregate()
+    samples = [Sample(GAUGE, 1, CARD), Sample(COUNTER, 2, CARD), Sample(PEAK, 3, CARD)]
+    aggregate.apply("first", samples, START_SECONDS)
+    aggregate.apply("second", [Sample(GAUGE, 4, ("GPU-0002",))], START_SECONDS)
+
+    aggregate.drop_owner("first")
+    aggregate.drop_owner("an owner that never was")
+
+    assert [(row.spec, row.labels, row.value) for row in read(aggregate)] == [
+        (GAUGE, ("GPU-0002",), 4),
+        (PEAK, CARD, 3),
+        (COUNTER, CARD, 2),
+    ]
+
+
+def test_a_label_value_that_is_dropped_takes_every_series_that_bears_it() -> None:
+    aggregate = Aggregate()
+    for labels in (CARD, ("GPU-0002",)):
+        samples = [
+            Sample(GAUGE, 1, labels),
+            Sample(COUNTER, 2, labels),
+            Sample(PEAK, 3, labels),
+            Sample(HISTOGRAM, 0.5, labels, 1.0),
+            Sample(MEANS, 0.5, labels, 1.0),
+        ]
+        aggregate.apply(labels[0], samples, START_SECONDS)
+
+    aggregate.drop_label("GPU-0001")
+
+    assert {row.labels for row in read(aggregate)} == {("GPU-0002",)}
+    assert len(read(aggregate)) == 5
+
+
+def test_what_comes_back_after_its_label_was_dropped_starts_at_zero() -> None:
+    aggregate = Aggregate()
+    read_totals(aggregate, (10.0, ""), (15.0, ""))
+    observe_minutes(aggregate, *((second, 1.0, 1.0) for second in range(1, 60)))
+    aggregate.drop_label("GPU-0001")
+
+    totals = read_totals(aggregate, (20.0, ""), (21.0, ""))
+    observe_minutes(aggregate, (60, 1.0, 1.0), (61, 1.0, 1.0))
+
+    assert totals == [0, 1]
+    assert bins(aggregate, MEANS) == [0, 0, 0, 0]

@@ -1,6 +1,5 @@
 """A failing collector costs its own samples and nothing else."""
 
-import logging
 from collections.abc import Callable, Iterator
 
 import pynvml
@@ -10,13 +9,14 @@ from rightslice.contract.metrics import GPU_MEMORY_USED_BYTES
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard
 from rightslice.exporter.collector import Collector
-from rightslice.exporter.host.nvml import CardIdentity, NvmlCard, NvmlError, Reason
+from rightslice.exporter.host.nvml.card import CardIdentity, NvmlCard
+from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 
 CARD = NvmlCard(CardIdentity("GPU-0001", 0, "NVIDIA A10", "0000:07", "", ""), None, "580.95.05")
 READING = Sample(GPU_MEMORY_USED_BYTES, 1, ("GPU-0001",))
 
 
-def collector(collect: Callable[[NvmlCard, float], Iterator[Sample]]) -> Collector:
+def collector(collect: Callable[[NvmlCard, float], Iterator[Sample]]) -> Collector[NvmlCard]:
     return Collector((), devices=lambda host: host.gpus, collect=collect)
 
 
@@ -30,7 +30,7 @@ def reads_nothing(card: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
 
 def is_lost_half_way(card: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     yield READING
-    raise NvmlError("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_GPU_IS_LOST, "GPU is lost")
+    raise NvmlError("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_GPU_IS_LOST)
 
 
 def is_broken(card: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
@@ -39,40 +39,36 @@ def is_broken(card: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
 
 
 def test_what_was_collected_is_handed_on() -> None:
-    outcome = guard.run("memory", collector(reads), CARD, 1.5)
+    outcome = guard.run(collector(reads), CARD, 1.5)
 
-    assert outcome == guard.Outcome((Sample(GPU_MEMORY_USED_BYTES, 1.5, ("GPU-0001",)),), None)
+    assert outcome == guard.Outcome((Sample(GPU_MEMORY_USED_BYTES, 1.5, ("GPU-0001",)),))
 
 
 def test_hardware_that_has_no_such_thing_is_no_failure() -> None:
-    assert guard.run("memory", collector(reads_nothing), CARD, 1.0) == guard.Outcome((), None)
+    assert guard.run(collector(reads_nothing), CARD, 1.0) == guard.Outcome(())
 
 
-def test_a_reading_that_fails_half_way_gives_its_reason_and_no_samples() -> None:
-    assert guard.run("memory", collector(is_lost_half_way), CARD, 1.0) == guard.Outcome(
-        (), Reason.LOST
-    )
-
-
-def test_a_mistake_of_our_own_is_caught_and_told_with_its_traceback(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("collect", "reason", "error"),
+    [
+        pytest.param(
+            is_lost_half_way,
+            Reason.LOST,
+            "nvmlDeviceGetMemoryInfo: GPU is lost (NVML code 15)",
+            id="the driver's failure",
+        ),
+        pytest.param(is_broken, Reason.UNKNOWN, "division by zero", id="a mistake of our own"),
+    ],
+)
+def test_a_reading_that_fails_half_way_gives_its_reason_and_error_and_no_samples(
+    collect: Callable[[NvmlCard, float], Iterator[Sample]], reason: Reason, error: str
 ) -> None:
-    outcome = guard.run("memory", collector(is_broken), CARD, 1.0)
+    outcome = guard.run(collector(collect), CARD, 1.0)
 
-    assert outcome == guard.Outcome((), Reason.UNKNOWN)
-    assert "memory on GPU-0001 failed" in caplog.text
-    assert "ZeroDivisionError" in caplog.text
+    assert (outcome.samples, outcome.reason, str(outcome.error)) == ((), reason, error)
 
 
-def test_a_failure_of_the_driver_is_one_line_that_names_card_and_call(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    guard.run("memory", collector(is_lost_half_way), CARD, 1.0)
+def test_a_failure_is_not_logged_here(caplog: pytest.LogCaptureFixture) -> None:
+    guard.run(collector(is_broken), CARD, 1.0)
 
-    assert caplog.record_tuples == [
-        (
-            "rightslice.exporter.guard",
-            logging.WARNING,
-            "memory on GPU-0001: nvmlDeviceGetMemoryInfo: GPU is lost (NVML code 15)",
-        )
-    ]
+    assert caplog.records == []

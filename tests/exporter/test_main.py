@@ -9,14 +9,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import pynvml
 import pytest
 
-from rightslice.exporter.__main__ import own_version
+from rightslice.exporter import program
+from rightslice.exporter.host.nvml.binding import NEEDED
+from rightslice.exporter.program import own_version
+from rightslice.exporter.sampler import Sampler
 
 EXPORTER = Path(__file__).resolve().parents[2] / "exporter"
 COMMAND = (sys.executable, "-m", "rightslice.exporter")
@@ -110,6 +115,32 @@ def no_nvml(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
+WriteScenario = Callable[[str], Path]
+
+ONE_CARD = """
+description: A card of a test.
+cards:
+  - name: NVIDIA A100-SXM4-40GB
+    memory_total_mib: 40960
+    memory_reserved_mib: 434
+    memory_used_mib: 20000
+    busy_ratio: 0.5
+    sm_active_ratio: 0.25
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> WriteScenario:
+    """Write a scenario with one card, and what else is said."""
+
+    def write(more: str) -> Path:
+        path = tmp_path / "own.yaml"
+        path.write_text(f"{ONE_CARD}{more}\n")
+        return path
+
+    return write
+
+
 def test_the_installed_version_is_told() -> None:
     assert own_version() == version("rightslice")
 
@@ -143,6 +174,196 @@ def test_a_signal_ends_it_at_once_and_without_a_complaint(
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("nvmlDeviceGetUUID", id="while cards are opened"),
+        pytest.param("nvmlDeviceGetMemoryInfo_v2", id="while a card is first read"),
+    ],
+)
+def test_a_signal_ends_it_in_time_while_a_call_hangs_from_the_start(
+    fault: str, start: Start, scenario: WriteScenario
+) -> None:
+    path = scenario(f"    faults: {{{fault}: hang}}")
+    running = start(f"--simulate={path}", LISTEN)
+    running.wait_for("/metrics", lambda answer: answer[0] == 200)
+
+    os.kill(running.process.pid, signal.SIGTERM)
+
+    assert running.wait(STOP_SECONDS) == 0
+    assert "Traceback" not in running.log
+
+
+@pytest.mark.integration
+def test_a_signal_ends_it_in_time_while_a_reading_hangs(
+    start: Start, scenario: WriteScenario
+) -> None:
+    hang = "faults: {nvmlDeviceGetMemoryInfo_v2: hang}"
+    path = scenario(f"events: [{{at_seconds: 1, card: 0, {hang}}}]")
+    running = start(f"--simulate={path}", LISTEN, "--sampling.interval=200ms")
+    running.wait_for("/readyz", lambda answer: answer[0] == 200)
+    # Ten intervals after the last round that ended.
+    running.wait_for("/readyz", lambda answer: answer[0] == 503)
+
+    os.kill(running.process.pid, signal.SIGTERM)
+
+    assert running.wait(STOP_SECONDS) == 0
+    assert "Traceback" not in running.log
+
+
+@pytest.mark.integration
+def test_one_signal_releases_nvml_and_another_takes_it_up_again(start: Start) -> None:
+    running = start("--simulate=hand-warmer", LISTEN, "--sampling.interval=200ms")
+    running.wait_for("/readyz", lambda answer: answer[0] == 200)
+
+    os.kill(running.process.pid, signal.SIGUSR1)
+    running.wait_for("/metrics", lambda a: "rightslice_nvml_released 1" in a[1])
+    running.wait_for("/metrics", lambda a: "rightslice_gpu_up{" not in a[1])
+    os.kill(running.process.pid, signal.SIGUSR2)
+    running.wait_for("/metrics", lambda a: "rightslice_nvml_released 0" in a[1])
+    running.wait_for("/metrics", lambda a: "rightslice_gpu_up{" in a[1])
+    os.kill(running.process.pid, signal.SIGTERM)
+
+    assert running.wait(STOP_SECONDS) == 0
+    assert "NVML is released; sampling stops for 900 s at most" in running.log
+
+
+@pytest.mark.integration
+def test_a_signal_ends_it_while_nvml_is_released(start: Start) -> None:
+    running = start("--simulate=hand-warmer", LISTEN)
+    running.wait_for("/readyz", lambda answer: answer[0] == 200)
+    os.kill(running.process.pid, signal.SIGUSR1)
+    running.wait_for("/metrics", lambda answer: "rightslice_nvml_released 1" in answer[1])
+
+    os.kill(running.process.pid, signal.SIGTERM)
+
+    assert running.wait(STOP_SECONDS) == 0
+
+
+@pytest.mark.integration
+def test_what_only_another_process_may_cure_ends_it_with_3(
+    start: Start, scenario: WriteScenario
+) -> None:
+    impatient = (
+        "import sys; from rightslice.exporter import inventory, program;"
+        "inventory.GIVE_UP_SECONDS = 0.5; sys.exit(program.run())"
+    )
+    path = scenario("events: [{at_seconds: 0, driver: mismatched}]")
+
+    running = start(f"--simulate={path}", LISTEN, command=(sys.executable, "-c", impatient))
+
+    assert running.wait() == 3
+    assert "a new process may do better; leaving, so that the supervisor starts" in running.log
+    assert "NVML code 18" in running.log
+    assert "Traceback" not in running.log
+
+
+@dataclass
+class StubSampler:
+    """Notes what it is asked to do."""
+
+    give_up_text: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def release(self) -> None:
+        self.asked.append("release")
+
+    def resume(self) -> None:
+        self.asked.append("resume")
+
+
+@pytest.fixture
+def blocked_signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the program's signals wait to be taken, as it has them."""
+    monkeypatch.setattr(program, "LOOK_SECONDS", 0.01)
+    numbers = (*program.ENDING, program.RELEASE, program.RESUME)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.fixture
+def sampling() -> Iterator[threading.Thread]:
+    """A thread that runs until the end of the test."""
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    yield thread
+    stop.set()
+    thread.join(DEADLINE_SECONDS)
+
+
+@pytest.mark.usefixtures("blocked_signals")
+def test_a_sampler_that_gives_up_ends_the_program_with_its_words(
+    sampling: threading.Thread, caplog: pytest.LogCaptureFixture
+) -> None:
+    sampler = cast(Sampler, StubSampler("no card answers (stuck) for 120 s"))
+
+    code = program._wait_for_the_end(sampler, sampling)
+
+    assert code == program.EXIT_RESTART == 3
+    assert caplog.messages == [
+        "no card answers (stuck) for 120 s; leaving, so that the supervisor starts a new process"
+    ]
+
+
+@pytest.mark.usefixtures("blocked_signals")
+def test_a_sampling_loop_that_ended_ends_the_program(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join(DEADLINE_SECONDS)
+
+    code = program._wait_for_the_end(cast(Sampler, StubSampler()), ended)
+
+    assert code == program.EXIT_RESTART
+    assert "the sampling loop has ended" in caplog.text
+
+
+@pytest.mark.usefixtures("blocked_signals")
+def test_signals_are_taken_in_their_order_until_one_ends_it(sampling: threading.Thread) -> None:
+    stub = StubSampler()
+    signal.raise_signal(program.RELEASE)
+    ending = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM))
+    ending.start()
+
+    code = program._wait_for_the_end(cast(Sampler, stub), sampling)
+
+    ending.join(DEADLINE_SECONDS)
+    assert code == 0
+    assert stub.asked == ["release"]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("missing", NEEDED)
+def test_a_pynvml_that_lacks_something_is_told_with_a_remedy(
+    missing: str, start: Start, tmp_path: Path
+) -> None:
+    whole = Path(pynvml.__file__)
+    lacking = f"exec(open({str(whole)!r}).read())\ndel {missing}\n"
+    (tmp_path / "pynvml.py").write_text(lacking)
+
+    running = start("--simulate=free", LISTEN, PYTHONPATH=str(tmp_path))
+
+    assert running.wait() == 4
+    assert f"it has no {missing}" in running.log
+    assert "install nvidia-ml-py again" in running.log
+    assert "Traceback" not in running.log
+
+
+@pytest.mark.integration
+def test_a_pynvml_that_is_something_else_is_told_with_a_remedy(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "pynvml.py").write_text("")
+
+    running = start("--simulate=free", LISTEN, PYTHONPATH=str(tmp_path))
+
+    assert running.wait() == 4
+    assert "install nvidia-ml-py again" in running.log
+    assert "Traceback" not in running.log
+
+
+@pytest.mark.integration
 def test_without_the_library_it_stays_up_and_says_why(start: Start, no_nvml: str) -> None:
     running = start(LISTEN, LD_LIBRARY_PATH=no_nvml)
 
@@ -154,9 +375,10 @@ def test_without_the_library_it_stays_up_and_says_why(start: Start, no_nvml: str
     assert failure in page
     assert "rightslice_gpus_visible" not in page
     assert health == (200, "ok\n")
-    assert readiness == (503, "no card is being read\n")
+    why = "nvmlInit: NVML Shared Library Not Found (NVML code 12)"
+    assert readiness == (503, f"0 of 1 cards are being read: {why}\n")
     assert running.wait(STOP_SECONDS) == 0
-    assert "no cards: nvmlInit: NVML Shared Library Not Found (NVML code 12)" in running.log
+    assert f"NVML: {why}" in running.log
 
 
 @pytest.mark.integration
@@ -215,6 +437,7 @@ def test_a_host_that_is_not_this_one_is_told_and_ends_it(start: Start) -> None:
     [
         pytest.param("--no.such.flag", "unrecognized arguments: --no.such.flag", id="wrong flag"),
         pytest.param("--sampling.interval=1ms", "at least 0.2 s", id="wrong value"),
+        pytest.param("--readiness.min-gpus=-1", "a number of cards", id="wrong count"),
         pytest.param("--simulate=nothing", "no scenario 'nothing'", id="wrong scenario"),
     ],
 )

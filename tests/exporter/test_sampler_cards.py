@@ -5,7 +5,7 @@ import pytest
 from support.pages import failures, observed, values
 from support.simulated import START_SECONDS, Simulate, constant, simulated_card
 
-from rightslice.exporter.sampler import REFRESH_SECONDS
+from rightslice.exporter.inventory import REFRESH_SECONDS
 
 MEMORY_V2, SAMPLES = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetSamples"
 INIT, COUNT, UUID = "nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetUUID"
@@ -20,8 +20,14 @@ BUSY, VISIBLE = "rightslice_gpu_busy_seconds_total", "rightslice_gpus_visible"
     ("code", "reason", "is_up"),
     [
         pytest.param(LOST, "lost", 0, id="fell off the bus"),
-        pytest.param(pynvml.NVML_ERROR_NO_PERMISSION, "permission", 0, id="no permission"),
+        pytest.param(pynvml.NVML_ERROR_RESET_REQUIRED, "lost", 0, id="waits for a reset"),
+        pytest.param(pynvml.NVML_ERROR_NO_PERMISSION, "permission", 1, id="no permission"),
         pytest.param(pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "driver", 0, id="driver gone"),
+        pytest.param(
+            pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "version_mismatch", 0, id="driver replaced"
+        ),
+        pytest.param(pynvml.NVML_ERROR_INVALID_ARGUMENT, "stale_handle", 0, id="handle is stale"),
+        pytest.param(pynvml.NVML_ERROR_OPERATING_SYSTEM, "blocked", 1, id="blocked"),
         pytest.param(pynvml.NVML_ERROR_TIMEOUT, "not_ready", 1, id="slow"),
         pytest.param(UNKNOWN, "unknown", 1, id="unknown"),
     ],
@@ -200,7 +206,7 @@ def test_a_card_that_cannot_be_opened_is_missing_from_those_that_are_visible(
     node.sample_rounds(sampler, 1)
 
     page = values(sampler)
-    assert page[VISIBLE] == 2
+    assert page[VISIBLE] == 1
     assert [series for series in page if series.startswith(UP)] == [UP + FIRST]
 
 
@@ -239,7 +245,7 @@ def test_a_driver_that_comes_late_is_waited_for(
     assert VISIBLE not in waiting
     assert page['rightslice_collector_success{collector="nvml"}'] == 1
     assert page[UP + FIRST] == 1
-    assert "no cards: nvmlInit: Driver Not Loaded (NVML code 9)" in caplog.text
+    assert "NVML: nvmlInit: Driver Not Loaded (NVML code 9)" in caplog.text
 
 
 def test_the_wait_for_a_driver_doubles_to_a_minute(simulate: Simulate) -> None:

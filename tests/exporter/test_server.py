@@ -13,7 +13,7 @@ from support.simulated import IDENTITY, START_SECONDS, Simulate, SimulatedNode, 
 
 from rightslice.exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE
 from rightslice.exporter.host.clock import Clock
-from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.host import NOWHERE, Host
 from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.server import Server
 
@@ -158,7 +158,20 @@ def test_it_is_alive_but_not_ready_before_a_card_was_read(node: SimulatedNode) -
         health, readiness = get(connection, "/healthz"), get(connection, "/readyz")
 
     assert health == (200, "text/plain", "ok\n")
-    assert readiness == (503, "text/plain", "no card is being read\n")
+    assert readiness[:2] == (503, "text/plain")
+    assert readiness[2].startswith("0 of 1 cards are being read: ")
+
+
+def test_readiness_says_why_nvml_is_not_open(node: SimulatedNode) -> None:
+    node.fail("nvmlInitWithFlags", pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+    sampler = node.sampler()
+    sampler.sample()
+
+    with serving(sampler) as connection:
+        status, _, body = get(connection, "/readyz")
+
+    assert status == 503
+    assert body == "0 of 1 cards are being read: nvmlInit: Driver Not Loaded (NVML code 9)\n"
 
 
 def test_it_is_ready_while_a_card_is_read_and_not_when_readings_stop(
@@ -195,17 +208,17 @@ def test_a_driver_call_that_hangs_delays_no_answer(node: SimulatedNode, sampler:
 
 def test_health_and_readiness_wait_for_no_page() -> None:
     entered, release = threading.Event(), threading.Event()
-    reads_clock = iter((False, True))
+    reads_clock = iter((False, False, True))
 
     def wall_seconds() -> float:
-        # The first call is at the start of the process, the second holds up a page.
+        # Two calls are at the start of the process, the third holds up a page.
         if next(reads_clock):
             entered.set()
             release.wait(10)
         return START_SECONDS
 
     clock = Clock(wall_seconds, lambda: START_SECONDS, lambda stop, _: stop.is_set())
-    sampler = Sampler(Host("node-a"), {}, clock, IDENTITY)
+    sampler = Sampler(Host("node-a", NOWHERE, clock), {}, clock, IDENTITY)
     slow_page = threading.Thread(target=sampler.page)
     slow_page.start()
     entered.wait(10)

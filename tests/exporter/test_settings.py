@@ -2,10 +2,12 @@
 
 import argparse
 import socket
+from pathlib import Path
 
 import pytest
 
 from rightslice.exporter.collectors import ENABLED
+from rightslice.exporter.host.host import Paths
 from rightslice.exporter.settings import (
     duration_seconds,
     interval_seconds,
@@ -22,6 +24,8 @@ def test_without_flags_the_whole_machine_is_sampled_every_second() -> None:
     assert settings.listen_port == 19400
     assert settings.interval_seconds == 1.0
     assert settings.collectors == ENABLED
+    assert settings.paths == Paths(Path("/sys"), Path("/proc"), Path("/dev/kmsg"))
+    assert settings.min_cards == 1
     assert settings.scenario is None
     assert settings.log_level == "info"
 
@@ -52,6 +56,10 @@ def test_every_value_can_come_from_the_environment() -> None:
             "RIGHTSLICE_SAMPLING_INTERVAL": "500ms",
             "RIGHTSLICE_SIMULATE": "fleet",
             "RIGHTSLICE_LOG_LEVEL": "debug",
+            "RIGHTSLICE_READINESS_MIN_GPUS": "8",
+            "RIGHTSLICE_PATH_SYSFS": "/host/sys",
+            "RIGHTSLICE_PATH_PROCFS": "/host/proc",
+            "RIGHTSLICE_PATH_KMSG": "/host/kmsg",
             "RIGHTSLICE_COLLECTOR_GPU_MEMORY": "false",
             "RIGHTSLICE_SOMETHING_ELSE": "of no concern",
         },
@@ -61,7 +69,9 @@ def test_every_value_can_come_from_the_environment() -> None:
     assert settings.interval_seconds == 0.5
     assert settings.scenario == "fleet"
     assert settings.log_level == "debug"
-    assert settings.collectors == ("gpu_info", "gpu_use")
+    assert settings.min_cards == 8
+    assert settings.paths == Paths(Path("/host/sys"), Path("/host/proc"), Path("/host/kmsg"))
+    assert set(ENABLED) - set(settings.collectors) == {"gpu_memory"}
 
 
 @pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off"])
@@ -82,7 +92,13 @@ def test_a_flag_wins_over_the_environment() -> None:
 
 
 def test_a_collector_is_switched_off_by_its_flag() -> None:
-    assert read_settings(["--no-collector.gpu-info"], {}).collectors == ("gpu_memory", "gpu_use")
+    settings = read_settings(["--no-collector.gpu-info"], {})
+
+    assert settings.collectors == tuple(name for name in ENABLED if name != "gpu_info")
+
+
+def test_a_node_that_may_have_no_card_is_ready_without_one() -> None:
+    assert read_settings(["--readiness.min-gpus=0"], {}).min_cards == 0
 
 
 @pytest.mark.parametrize(
@@ -136,7 +152,15 @@ def test_an_address_without_a_possible_port_is_refused(text: str) -> None:
         pytest.param(["--web.listen=:1"], "--web.listen", id="shortened flag"),
         pytest.param(["--log.level=loud"], "loud", id="unknown level"),
         pytest.param(["--sampling.interval=1"], "unit", id="interval without unit"),
-        pytest.param(["--collector.gpu-power"], "gpu-power", id="unknown collector"),
+        pytest.param(["--collector.gpu-magic"], "gpu-magic", id="unknown collector"),
+        pytest.param(["--readiness.min-gpus=-1"], "a number of cards", id="negative count"),
+        pytest.param(["--readiness.min-gpus=1.5"], "a number of cards", id="broken count"),
+        pytest.param(["--readiness.min-gpus="], "a number of cards", id="empty count"),
+        pytest.param(["--readiness.min-gpus=all"], "a number of cards", id="count in words"),
+        pytest.param(["--readiness.min-gpus=²"], "a number of cards", id="digit of no number"),
+        pytest.param(["--path.sysfs="], "--path.sysfs", id="empty path of sysfs"),
+        pytest.param(["--path.procfs="], "--path.procfs", id="empty path of procfs"),
+        pytest.param(["--path.kmsg="], "--path.kmsg", id="empty path of the kernel log"),
     ],
 )
 def test_a_wrong_flag_ends_with_2_and_names_what_is_wrong(
@@ -149,14 +173,21 @@ def test_a_wrong_flag_ends_with_2_and_names_what_is_wrong(
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "flag"),
+    [
+        pytest.param("RIGHTSLICE_SAMPLING_INTERVAL", "fast", "--sampling.interval", id="interval"),
+        pytest.param("RIGHTSLICE_READINESS_MIN_GPUS", "few", "--readiness.min-gpus", id="count"),
+    ],
+)
 def test_a_wrong_variable_ends_with_2_and_names_its_flag(
-    capsys: pytest.CaptureFixture[str],
+    variable: str, value: str, flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ending:
-        read_settings([], {"RIGHTSLICE_SAMPLING_INTERVAL": "fast"})
+        read_settings([], {variable: value})
 
     assert ending.value.code == 2
-    assert "--sampling.interval" in capsys.readouterr().err
+    assert flag in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -165,6 +196,10 @@ def test_a_wrong_variable_ends_with_2_and_names_its_flag(
         "--web.listen-address",
         "--node.name",
         "--sampling.interval",
+        "--path.sysfs",
+        "--path.procfs",
+        "--path.kmsg",
+        "--readiness.min-gpus",
         "--simulate",
         "--log.level",
         *(f"--no-collector.{name.replace('_', '-')}" for name in ENABLED),

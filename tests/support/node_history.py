@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.host import NOWHERE, Host
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import load_scenario
@@ -35,7 +35,7 @@ def pages(
     with installed(load_scenario(scenario), clock.now_seconds):
         while clock.now_seconds() < end_seconds:
             sampler = Sampler(
-                Host("node-1"),
+                Host("node-1", NOWHERE, clock.clock()),
                 {name: load(name) for name in ENABLED},
                 clock.clock(),
                 Identity("test", ""),

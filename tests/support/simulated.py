@@ -1,26 +1,33 @@
 """Simulated cards and drivers under the real binding, for the tests of the node side."""
 
 import ctypes
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pynvml
 
+from rightslice.contract.spec import MetricSpec, Sample
 from rightslice.exporter.collectors import ENABLED, load
-from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.clock import Clock, ManualClock
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.host.nvml import NvmlCard
+from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate.library import SimulatedLibrary
 from rightslice.exporter.simulate.load import Level
 from rightslice.exporter.simulate.scenario import Scenario, SimulatedCard
+from rightslice.exporter.simulate.timeline import Event
 
 BYTES_PER_MIB = 1024**2
 # The start of a wall-clock minute, and no multiple of a day.
 START_SECONDS = 1_700_000_040.0
 IDENTITY = Identity("0.0.0", "test")
+# In real time: how long a thread waits for its next round, and a test for what must happen.
+PAUSE_SECONDS, PATIENCE_SECONDS = 0.001, 10.0
 
 
 def constant(value: float) -> Level:
@@ -42,8 +49,8 @@ def simulated_card(number: int = 1, **changes: Any) -> SimulatedCard:
     return replace(usual, **changes)
 
 
-def simulated_scenario(*cards: SimulatedCard) -> Scenario:
-    return Scenario("test", "Cards of a test.", "580.95.05", cards)
+def simulated_scenario(*cards: SimulatedCard, events: tuple[Event, ...] = ()) -> Scenario:
+    return Scenario("test", "Cards of a test.", "580.95.05", cards, events)
 
 
 @dataclass(frozen=True)
@@ -92,15 +99,37 @@ class SimulatedNode:
         self.answer("nvmlDeviceGetCount_v2", count)
         self.answer("nvmlDeviceGetHandleByIndex_v2", handle)
 
+    def record_calls(self) -> list[str]:
+        """Give a list of the NVML functions that are called, which grows from now on."""
+        called: list[str] = []
+
+        def recording(name: str, function: Callable[..., int]) -> Callable[..., int]:
+            def answer(*arguments: Any) -> int:
+                called.append(name)
+                return function(*arguments)
+
+            return answer
+
+        for name in dir(self.library):
+            if name.startswith("nvml"):
+                self.answer(name, recording(name, getattr(self.library, name)))
+        return called
+
     def sampler(
-        self, collectors: tuple[str, ...] = ENABLED, interval_seconds: float = 1.0
+        self,
+        collectors: tuple[str, ...] = ENABLED,
+        interval_seconds: float = 1.0,
+        *,
+        min_cards: int = 1,
+        clock: Clock | None = None,
     ) -> Sampler:
         return Sampler(
             self.host,
             {name: load(name) for name in collectors},
-            self.clock.clock(),
+            clock or self.clock.clock(),
             IDENTITY,
             interval_seconds,
+            min_cards,
         )
 
     def sample_rounds(self, sampler: Sampler, count: int, step_seconds: float = 1.0) -> None:
@@ -111,6 +140,27 @@ class SimulatedNode:
 
 
 Simulate = Callable[..., SimulatedNode]
+
+
+@contextmanager
+def running(sampler: Sampler) -> Iterator[threading.Event]:
+    """Run a sampler's threads for the length of the block, or until the event is set."""
+    stop = threading.Event()
+    thread = threading.Thread(target=sampler.run, args=(stop,))
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(PATIENCE_SECONDS)
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Wait until something holds; fails when it does not come to hold."""
+    deadline_seconds = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline_seconds, "what was waited for did not happen"
+        time.sleep(PAUSE_SECONDS)
 
 
 def sample_ring(*rows: tuple[int, int]) -> Callable[..., int]:
@@ -127,3 +177,56 @@ def sample_ring(*rows: tuple[int, int]) -> Callable[..., int]:
         return int(pynvml.NVML_SUCCESS)
 
     return answer
+
+
+def calls_of(node: SimulatedNode, name: str) -> list[tuple[Any, ...]]:
+    """Note the arguments of each call of an NVML function from now on; it answers as before."""
+    calls: list[tuple[Any, ...]] = []
+    usual = getattr(node.library, name)
+
+    def answer(*arguments: Any) -> int:
+        calls.append(arguments)
+        code: int = usual(*arguments)
+        return code
+
+    node.answer(name, answer)
+    return calls
+
+
+def number(value: int) -> Callable[..., int]:
+    """Make an NVML function that writes this number through its last argument."""
+
+    def answer(*arguments: Any) -> int:
+        arguments[-1]._obj.value = value
+        return int(pynvml.NVML_SUCCESS)
+
+    return answer
+
+
+@dataclass(frozen=True)
+class FieldAnswer:
+    """What one field among others is answered with."""
+
+    value: float = 0
+    code: int = pynvml.NVML_SUCCESS
+    value_type: int = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+    member: str = "ullVal"
+
+
+def field_values(fields: dict[tuple[int, int], FieldAnswer]) -> Callable[..., int]:
+    """Make an nvmlDeviceGetFieldValues that knows these fields, by id and scope, and no others."""
+    unknown = FieldAnswer(code=pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    def answer(_: Any, count: Any, values: Any) -> int:
+        for value in values._obj[: count.value]:
+            field = fields.get((value.fieldId, value.scopeId), unknown)
+            value.nvmlReturn, value.valueType = field.code, field.value_type
+            setattr(value.value, field.member, field.value)
+        return int(pynvml.NVML_SUCCESS)
+
+    return answer
+
+
+def told(samples: Iterable[Sample], spec: MetricSpec) -> dict[tuple[str, ...], float]:
+    """Give what samples tell of one metric: values by labels."""
+    return {sample.labels: sample.value for sample in samples if sample.spec is spec}

@@ -18,7 +18,7 @@ from rightslice.api.serve import DEFAULT_LISTEN, bind, listen_address, serve
 from rightslice.demo import history
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import real_clock
-from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.host import NOWHERE, Host
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate import dcgm
 from rightslice.exporter.simulate.library import installed
@@ -129,7 +129,7 @@ def _live(scenario: Scenario, feeder: scraper.Scraper, stop: threading.Event) ->
     with ExitStack() as stack:
         stack.enter_context(installed(scenario, clock.wall_seconds))
         sampler = Sampler(
-            Host(history.NODE),
+            Host(history.NODE, NOWHERE, clock),
             {name: load(name) for name in ENABLED},
             clock,
             Identity("demo", ""),

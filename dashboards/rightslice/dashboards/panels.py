@@ -16,12 +16,16 @@ GRAFANA_UNIT: dict[Unit, str] = {
     Unit.SECONDS: "s",
     Unit.BYTES: "bytes",
     Unit.RATIO: "percentunit",
+    Unit.WATTS: "watt",
+    Unit.JOULES: "joule",
+    Unit.CELSIUS: "celsius",
 }
 # Of a counter per second. Seconds per second are a share of the time.
 GRAFANA_RATE_UNIT: dict[Unit, str] = {
     Unit.NONE: "cps",
     Unit.SECONDS: "percentunit",
     Unit.BYTES: "Bps",
+    Unit.JOULES: "watt",
 }
 
 

@@ -23,13 +23,17 @@ class Unit(StrEnum):
     SECONDS = "seconds"
     BYTES = "bytes"
     RATIO = "ratio"
+    WATTS = "watts"
+    JOULES = "joules"
+    CELSIUS = "celsius"
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # there is one object per metric; hashing is hot
 class MetricSpec:
     """One row of the contract. Building a badly named row fails at import.
 
-    `absent` says when there is no series: absence means unknown, and is never written as 0.
+    `source` says where the value is read. `absent` says when there is no series: absence means
+    unknown, and is never written as 0.
     `peak_window_seconds` makes a gauge the maximum of its samples in that trailing window.
     `mean_seconds` makes a histogram observe means over wall-clock spans of that length.
     """
@@ -41,6 +45,7 @@ class MetricSpec:
     labels: tuple[str, ...] = ("uuid",)
     buckets: tuple[float, ...] = ()
     absent: str = "never"
+    source: str = ""
     peak_window_seconds: float = 0.0
     mean_seconds: float = 0.0
     # The reset signal is named as in every other Prometheus client, without our prefix.
@@ -66,9 +71,17 @@ class Sample:
 
     A gauge is set to `value`, a counter grows by it, a histogram observes it. For a histogram of
     means `covered_seconds` is how much time the value stands for.
+
+    `is_total` says that a counter's `value` is a running total of the source's own, of which what
+    it grew since the last reading counts; a total that fell was reset, and counts from 0.
+    `subject` tells apart things that bear the same labels one after the other (a GPU instance id is
+    used again, a total is read from another source): totals and peaks of another subject are not
+    carried over.
     """
 
     spec: MetricSpec
     value: float
     labels: tuple[str, ...] = ()
     covered_seconds: float = 0.0
+    is_total: bool = False
+    subject: str = ""

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from rightslice.contract.sampling import SpanMean
 from rightslice.contract.spec import Kind, MetricSpec, Sample
@@ -28,8 +29,12 @@ class PeakState:
     """Samples of a trailing window that may still be its maximum, in falling order."""
 
     samples: deque[tuple[float, float]] = field(default_factory=deque)
+    subject: str = ""
 
-    def add(self, now_seconds: float, value: float) -> None:
+    def add(self, now_seconds: float, value: float, subject: str = "") -> None:
+        if subject != self.subject:
+            self.samples.clear()
+            self.subject = subject
         # After the clock was set back, a sample from its future would stay for that long.
         while self.samples and (self.samples[-1][1] <= value or self.samples[-1][0] > now_seconds):
             self.samples.pop()
@@ -61,21 +66,57 @@ class Aggregate:
         self._histograms: dict[tuple[MetricSpec, Labels], HistogramState] = {}
         self._means: dict[tuple[MetricSpec, Labels], SpanMean] = {}
         self._peaks: dict[tuple[MetricSpec, Labels], PeakState] = {}
+        # Of each source's running total the value last seen, and what it was a total of.
+        self._totals: dict[tuple[MetricSpec, Labels], tuple[str, float]] = {}
 
-    def apply(self, owner: str, samples: Iterable[Sample], now_seconds: float) -> None:
-        """Take in one reading of `owner`; its gauges of before are gone, its counters stay."""
+    def apply(
+        self, owner: str, samples: Iterable[Sample], now_seconds: float, *, keep: bool = False
+    ) -> None:
+        """Take in one reading of `owner`; its gauges of before are gone, its counters stay.
+
+        `keep` leaves the gauges as they are: the reading is none, only its counters count.
+        """
         gauges: dict[tuple[MetricSpec, Labels], float] = {}
         for sample in samples:
             key = (sample.spec, sample.labels)
             if sample.spec.kind is Kind.COUNTER:
-                self._counters[key] = self._counters.get(key, 0.0) + sample.value
+                growth = self._growth(key, sample) if sample.is_total else sample.value
+                self._counters[key] = self._counters.get(key, 0.0) + growth
             elif sample.spec.kind is Kind.HISTOGRAM:
                 self._observe(key, sample, now_seconds)
             elif sample.spec.peak_window_seconds:
-                self._peaks.setdefault(key, PeakState()).add(now_seconds, sample.value)
+                peaks = self._peaks.setdefault(key, PeakState())
+                peaks.add(now_seconds, sample.value, sample.subject)
             else:
                 gauges[key] = sample.value
-        self._gauges[owner] = gauges
+        if not keep:
+            self._gauges[owner] = gauges
+
+    def _growth(self, key: tuple[MetricSpec, Labels], sample: Sample) -> float:
+        """Tell how much a source's running total grew; what it held when first seen is not ours."""
+        subject, before = self._totals.get(key, ("", None))
+        self._totals[key] = (sample.subject, sample.value)
+        if before is None or subject != sample.subject:
+            return 0.0
+        return sample.value - before if sample.value >= before else sample.value
+
+    def drop_owner(self, owner: str) -> None:
+        """Drop an owner's gauges: nobody reads them any more."""
+        self._gauges.pop(owner, None)
+
+    def drop_label(self, value: str) -> None:
+        """Drop every series that bears this label value, counters included: its thing is gone."""
+        tables: tuple[dict[tuple[MetricSpec, Labels], Any], ...] = (
+            self._counters,
+            self._histograms,
+            self._means,
+            self._peaks,
+            self._totals,
+            *self._gauges.values(),
+        )
+        for rows in tables:
+            for key in [key for key in rows if value in key[1]]:
+                del rows[key]
 
     def _observe(self, key: tuple[MetricSpec, Labels], sample: Sample, now_seconds: float) -> None:
         spec = sample.spec

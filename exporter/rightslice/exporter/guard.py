@@ -1,13 +1,10 @@
 """Runs one collector on one device, and keeps its failure to itself."""
 
-import logging
 from dataclasses import dataclass
 
 from rightslice.contract.spec import Sample
-from rightslice.exporter.collector import Collector
-from rightslice.exporter.host.nvml import NvmlCard, NvmlError, Reason
-
-log = logging.getLogger(__name__)
+from rightslice.exporter.collector import AnyCollector, Device
+from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +13,14 @@ class Outcome:
 
     samples: tuple[Sample, ...]
     reason: Reason | None = None
+    error: Exception | None = None
 
 
-def run(name: str, collector: Collector, device: NvmlCard, covered_seconds: float) -> Outcome:
+def run(collector: AnyCollector, device: Device, covered_seconds: float) -> Outcome:
     """Collect from one device. The only place in the exporter that catches everything."""
     try:
         return Outcome(tuple(collector.collect(device, covered_seconds)))
     except NvmlError as error:
-        log.warning("%s on %s: %s", name, device.id, error)
-        return Outcome((), error.reason)
-    except Exception:
-        log.exception("%s on %s failed", name, device.id)
-        return Outcome((), Reason.UNKNOWN)
+        return Outcome((), error.reason, error)
+    except Exception as error:
+        return Outcome((), Reason.UNKNOWN, error)

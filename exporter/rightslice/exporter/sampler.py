@@ -1,26 +1,34 @@
-"""The background loop: every interval each collector reads each device; a scrape only renders."""
+"""Puts the agent together: an inventory, a lane per device, a watch over them, a page."""
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rightslice.contract import metrics
-from rightslice.contract.sampling import COVERED_INTERVALS
 from rightslice.contract.spec import Sample
-from rightslice.exporter import guard
-from rightslice.exporter.aggregate import Aggregate
-from rightslice.exporter.collector import Collector
-from rightslice.exporter.exposition import Renderer
+from rightslice.exporter.collector import AnyCollector, Device
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.host.nvml import DOWN_REASONS, NvmlCard, NvmlError, Reason
+from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.errors import NvmlError, Reason
+from rightslice.exporter.inventory import NAME as INVENTORY
+from rightslice.exporter.inventory import Inventory
+from rightslice.exporter.lane import Lane, Task
+from rightslice.exporter.store import Store
+from rightslice.exporter.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
-# Cards come, go and change order; finding that out costs three calls per card.
-REFRESH_SECONDS = 60.0
-RETRY_SECONDS_FIRST, RETRY_SECONDS_MOST = 1.0, 60.0
+# How long a card that is gone is told as down, and its counters stay: a day, so that the night's
+# loss is still on the page in the morning.
+KEPT_SECONDS = 86_400.0
+READY_INTERVALS = 10
+# How long closing the library waits for a lane to come out of a call.
+QUIET_SECONDS = 2.0
+# Opening a node of eight cards whose state the driver had dropped takes some seconds each.
+OPENING_DEADLINE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +40,37 @@ class Identity:
 
 
 class Sampler:
-    """Owns the host and every series; `page` and `is_ready` may be called from any thread."""
+    """Owns the host and every series; `page`, `is_ready`, `release` and `resume` from any thread.
+
+    `run` reads each lane in a thread of its own. `sample` makes the same round in the caller's
+    thread: for a clock that is moved by hand.
+    """
 
     def __init__(
         self,
         host: Host,
-        collectors: Mapping[str, Collector],
+        collectors: Mapping[str, AnyCollector],
         clock: Clock,
         identity: Identity,
         interval_seconds: float = 1.0,
+        min_cards: int = 1,
     ) -> None:
         self._host = host
         self._collectors = dict(collectors)
         self._clock = clock
         self._interval_seconds = interval_seconds
-        self._aggregate = Aggregate()
-        self._renderer = Renderer()
-        self._lock = threading.Lock()
-        self._last_read_seconds: dict[tuple[str, str], float] = {}
-        self._last_success_seconds: dict[str, float] = {}
-        self._known_cards: dict[str, bool] = {}
-        self._next_refresh_seconds = 0.0
-        self._next_open_seconds = 0.0
-        self._retry_seconds = RETRY_SECONDS_FIRST
-        self._ready_until_seconds = float("-inf")
-        self._aggregate.apply("process", self._identity_samples(identity), 0.0)
+        self._min_cards = min_cards
+        self._store = Store(clock)
+        self._inventory = Inventory(host.nvml, self._store, clock, self._quiesced)
+        self._lanes: dict[str, Lane] = {}
+        self._lanes_lock = threading.Lock()
+        # Lanes of devices that are gone, in whose last round a call may still hang.
+        self._leaving: list[Lane] = []
+        self._known_cards: dict[str, float] = {}
+        self._up_seconds: dict[str, float] = {}
+        self._opening_since_seconds: float | None = None
+        self._opening_trouble = Trouble("opening NVML")
+        self._store.apply("process", self._identity_samples(identity))
 
     def _identity_samples(self, identity: Identity) -> Iterator[Sample]:
         yield Sample(metrics.BUILD_INFO, 1, (identity.version, identity.revision))
@@ -69,143 +83,225 @@ class Sampler:
             yield Sample(metrics.SIGNAL_INTERVAL_SECONDS, seconds, (signal,))
 
     def run(self, stop: threading.Event) -> None:
-        """Sample until `stop` is set, at even steps; a late step is not made up for."""
-        due_seconds = self._clock.monotonic_seconds()
+        """Sample until `stop` is set: threads for the inventory and each lane; this one watches.
+
+        Returns as well when one of them has ended for a reason of its own: half a sampler would
+        look like a whole one.
+        """
+        keeper = _started(self._keep_inventory, stop, "nvml")
+        threads: dict[str, tuple[Lane, threading.Thread]] = {}
+        while not stop.is_set() and keeper.is_alive():
+            for lane in self._assign_lanes():
+                threads[lane.name] = (lane, _started(lane.run, stop, lane.name))
+            if any(
+                not lane.is_retired and not thread.is_alive() for lane, thread in threads.values()
+            ):
+                return
+            self._watch()
+            self._clock.wait(stop, self._interval_seconds)
+
+    def _keep_inventory(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            self.sample()
-            now_seconds = self._clock.monotonic_seconds()
-            due_seconds = max(due_seconds + self._interval_seconds, now_seconds)
-            self._clock.wait(stop, due_seconds - now_seconds)
+            self._step_inventory()
+            self._clock.wait(stop, self._interval_seconds)
 
-    def sample(self) -> None:
-        """Make one round over all collectors and devices."""
-        now_seconds = self._clock.monotonic_seconds()
-        if not self._is_open(now_seconds):
-            self._tell_cards(set())
-            return
-        down: set[str] = set()
-        failed: set[str] = set()
+    def _step_inventory(self) -> None:
+        self._opening_since_seconds = self._clock.monotonic_seconds()
+        self._inventory.step()
+        self._opening_since_seconds = None
+
+    def sample(self, read: Callable[[Lane], None] = Lane.read) -> None:
+        """Make one round, each lane by `read`: as it stands, in the caller's thread."""
+        self._step_inventory()
+        self._assign_lanes()
+        for lane in self._lanes.values():
+            read(lane)
+        self._watch()
+
+    def _assign_lanes(self) -> list[Lane]:
+        """Make a lane for each device that is new, end those of devices that are gone."""
+        with self._lanes_lock:  # the library is closed under it as well
+            wanted = self._wanted()
+            self._leaving = [lane for lane in self._leaving if lane.is_reading]
+            for name, lane in list(self._lanes.items()):
+                devices = [device for _, _, device in wanted.get(name, ())]
+                if lane.is_retired or [task.device for task in lane.tasks] != devices:
+                    lane.retire()
+                    self._leaving.append(lane)
+                    del self._lanes[name]
+            new = [
+                self._lane(name, rows) for name, rows in wanted.items() if name not in self._lanes
+            ]
+            self._lanes |= {lane.name: lane for lane in new}
+        return new
+
+    def _wanted(self) -> dict[str, list[tuple[str, AnyCollector, Device]]]:
+        """Give what each lane should read."""
+        wanted: dict[str, list[tuple[str, AnyCollector, Device]]] = {}
         for name, collector in self._collectors.items():
-            reasons = self._collect(name, collector)
-            failed |= set(reasons)
-            down |= {device for device, reason in reasons.items() if reason in DOWN_REASONS}
-        self._tell_cards(down)
-        if any(gpu.id not in failed for gpu in self._host.gpus):
-            # Ready means a card was read in full: it lapses by itself when none is any more.
-            self._ready_until_seconds = now_seconds + 10 * self._interval_seconds
+            for device in collector.devices(self._host):
+                wanted.setdefault(device.lane, []).append((name, collector, device))
+        return wanted
 
-    def _collect(self, name: str, collector: Collector) -> dict[str, Reason]:
-        """Run one collector on its devices; give those that it failed on, with the reason."""
-        started_seconds = self._clock.monotonic_seconds()
-        failed: dict[str, Reason] = {}
-        states: list[Sample] = []
-        for device in collector.devices(self._host):
-            outcome = self._collect_device(name, collector, device)
-            if outcome.reason is not None:
-                failed[device.id] = outcome.reason
-            states.append(
-                Sample(metrics.COLLECTOR_DEVICE_SUCCESS, outcome.reason is None, (name, device.id))
-            )
-        now_seconds = self._clock.wall_seconds()
-        if not failed:
-            self._last_success_seconds[name] = now_seconds
-        duration_seconds = self._clock.monotonic_seconds() - started_seconds
-        states.append(Sample(metrics.COLLECTOR_SUCCESS, not failed, (name,)))
-        states.append(Sample(metrics.COLLECTOR_DURATION_SECONDS, duration_seconds, (name,)))
-        if name in self._last_success_seconds:
-            states.append(
-                Sample(
-                    metrics.COLLECTOR_LAST_SUCCESS_TIMESTAMP_SECONDS,
-                    self._last_success_seconds[name],
-                    (name,),
-                )
-            )
-        with self._lock:
-            self._aggregate.apply(name, states, now_seconds)
-        return failed
+    def _lane(self, lane_name: str, rows: list[tuple[str, AnyCollector, Device]]) -> Lane:
+        tasks = tuple(
+            Task(name, collector, device, Trouble(f"{name} on {device.id}"))
+            for name, collector, device in rows
+        )
+        return Lane(lane_name, tasks, self._store, self._clock, self._interval_seconds)
 
-    def _collect_device(self, name: str, collector: Collector, device: NvmlCard) -> guard.Outcome:
-        key = (name, device.id)
+    @contextmanager
+    def _quiesced(self) -> Iterator[bool]:
+        """Hold every lane out of the library, and end those of cards; False if one hangs in it."""
+        with self._lanes_lock:
+            lanes = list(self._lanes.values())
+            if any(lane.hung for lane in lanes) or any(lane.is_reading for lane in self._leaving):
+                yield False
+                return
+            held = [lane for lane in lanes if lane.lock.acquire(timeout=QUIET_SECONDS)]
+            try:
+                is_quiet = len(held) == len(lanes)
+                if is_quiet:
+                    cards = {card.lane for card in self._host.gpus}
+                    for lane in lanes:
+                        if lane.name in cards:
+                            lane.retire()
+                yield is_quiet
+            finally:
+                for lane in held:
+                    lane.lock.release()
+
+    def _watch(self) -> None:
+        """Find calls that hang, and tell the state of lanes and cards."""
         now_seconds = self._clock.monotonic_seconds()
-        since_seconds = now_seconds - self._last_read_seconds.get(key, now_seconds)
-        covered_seconds = min(since_seconds, COVERED_INTERVALS * self._interval_seconds)
-        outcome = guard.run(name, collector, device, covered_seconds)
-        samples = outcome.samples
-        if outcome.reason is None:
-            self._last_read_seconds[key] = now_seconds
-        else:
-            labels = (name, device.id, str(outcome.reason))
-            samples = (Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, labels),)
-        with self._lock:
-            self._aggregate.apply(f"{name} {device.id}", samples, self._clock.wall_seconds())
-        return outcome
+        self._watch_opening(now_seconds)
+        lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.watch(now_seconds)
+        self._store.apply("lanes", self._lane_samples(lanes))
+        self._tell_cards(lanes, now_seconds)
+        read = [lane for lane in self._card_lanes(lanes) if lane.is_up is not None]
+        reasons = [self._reason(lane) for lane in read]
+        self._inventory.hear(reasons)
+        if any(reason is not None for reason in reasons):
+            self._inventory.look_again()
 
-    def _is_open(self, now_seconds: float) -> bool:
-        """Open NVML, or list its cards anew when that is due; tell whether there is any to read."""
-        opened = bool(self._host.gpus)
-        if now_seconds < (self._next_refresh_seconds if opened else self._next_open_seconds):
-            return opened
-        try:
-            self._host.nvml.open()
-            self._host.nvml.refresh()
-        except NvmlError as error:
-            self._fail_open(error, now_seconds)
-            return False
-        self._next_refresh_seconds = now_seconds + REFRESH_SECONDS
-        self._next_open_seconds = now_seconds + RETRY_SECONDS_FIRST
-        self._retry_seconds = RETRY_SECONDS_FIRST
-        samples = [
-            Sample(metrics.COLLECTOR_SUCCESS, 1, ("nvml",)),
-            Sample(metrics.GPUS_VISIBLE, self._host.nvml.listed_count),
-        ]
-        samples += [
-            Sample(metrics.REJECTED_SAMPLES_TOTAL, 1, ("nvml", "duplicate_or_placeholder_uuid"))
-            for _ in self._host.nvml.duplicate_uuids
-        ]
-        with self._lock:
-            self._aggregate.apply("nvml", samples, self._clock.wall_seconds())
-        return bool(self._host.gpus)
+    def _watch_opening(self, now_seconds: float) -> None:
+        """Tell when the library itself does not come back from listing or opening cards."""
+        since_seconds = self._opening_since_seconds
+        if since_seconds is None or now_seconds - since_seconds <= OPENING_DEADLINE_SECONDS:
+            self._opening_trouble.ended()
+            return
+        samples = [Sample(metrics.COLLECTOR_SUCCESS, 0, (INVENTORY,))]
+        if not self._opening_trouble.text:
+            labels = (INVENTORY, "", str(Reason.STUCK))
+            samples.append(Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, labels))
+        self._opening_trouble.failed("a call does not come back", now_seconds)
+        self._store.apply(INVENTORY, samples)
 
-    def _fail_open(self, error: NvmlError, now_seconds: float) -> None:
-        log.warning("no cards: %s; next try in %.0f s", error, self._retry_seconds)
-        self._next_open_seconds = now_seconds + self._retry_seconds
-        self._retry_seconds = min(self._retry_seconds * 2, RETRY_SECONDS_MOST)
-        samples = [
-            Sample(metrics.COLLECTOR_SUCCESS, 0, ("nvml",)),
-            Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, ("nvml", "", str(error.reason))),
-        ]
-        with self._lock:
-            self._aggregate.apply("nvml", samples, self._clock.wall_seconds())
-        try:
-            self._host.nvml.close()
-        except NvmlError as close_error:
-            log.warning("closing NVML: %s", close_error)
+    def _lane_samples(self, lanes: list[Lane]) -> Iterator[Sample]:
+        """Tell of each collector whether it serves every device, since when, and its duration."""
+        by_collector: dict[str, list[Task]] = {}
+        for lane in lanes:
+            yield from lane.states()
+            for task in lane.tasks:
+                if task.has_run:
+                    by_collector.setdefault(task.name, []).append(task)
+        hung = {id(task) for lane in lanes if lane.hung for task in lane.tasks}
+        for name, tasks in by_collector.items():
+            is_good = all(task.reason is None and id(task) not in hung for task in tasks)
+            duration_seconds = sum(task.duration_seconds for task in tasks)
+            yield Sample(metrics.COLLECTOR_SUCCESS, is_good, (name,))
+            yield Sample(metrics.COLLECTOR_DURATION_SECONDS, duration_seconds, (name,))
+            seconds = [task.success_wall_seconds for task in tasks]
+            known = [second for second in seconds if second is not None]
+            if len(known) == len(tasks):
+                yield Sample(metrics.COLLECTOR_LAST_SUCCESS_TIMESTAMP_SECONDS, min(known), (name,))
 
-    def _tell_cards(self, down: set[str]) -> None:
-        """Tell which known cards answer; those not listed any more lose their last readings."""
-        listed = {gpu.id for gpu in self._host.gpus}
-        self._known_cards |= dict.fromkeys(listed, True)
-        samples = [
-            Sample(metrics.GPU_UP, uuid in listed and uuid not in down, (uuid,))
-            for uuid in self._known_cards
+    def _card_lanes(self, lanes: list[Lane]) -> list[Lane]:
+        return [
+            lane for lane in lanes if any(isinstance(task.device, NvmlCard) for task in lane.tasks)
         ]
-        now_seconds = self._clock.wall_seconds()
-        with self._lock:
-            self._aggregate.apply("cards", samples, now_seconds)
-            for uuid in set(self._known_cards) - listed:
-                for name in self._collectors:
-                    self._aggregate.apply(f"{name} {uuid}", (), now_seconds)
+
+    def _reason(self, lane: Lane) -> Reason | None:
+        """Give why a lane's card does not answer; None while it does."""
+        if lane.is_up:
+            return None
+        failed = (task.reason for task in lane.tasks if task.reason is not None)
+        return Reason.STUCK if lane.hung else next(failed, Reason.UNKNOWN)
+
+    def _tell_cards(self, lanes: list[Lane], now_seconds: float) -> None:
+        """Tell which known cards answer, and forget those that are gone for long."""
+        card_lanes = self._card_lanes(lanes)
+        up = {lane.name for lane in card_lanes if lane.is_up}
+        listed = {card.id for card in self._host.gpus}
+        # Not read yet, or by no collector: nothing is known of it.
+        unread = listed - {lane.name for lane in card_lanes if lane.is_up is not None}
+        self._known_cards |= dict.fromkeys(listed, now_seconds)
+        self._up_seconds |= dict.fromkeys(up, now_seconds)
+        for uuid, seen_seconds in list(self._known_cards.items()):
+            if now_seconds - seen_seconds > KEPT_SECONDS:
+                del self._known_cards[uuid]
+                self._up_seconds.pop(uuid, None)
+                self._host.forget_card(uuid)
+                self._store.drop_label(uuid)
+        # While NVML is released on request nobody asks the cards: their state is unknown.
+        is_asked = self._host.nvml.is_open or not self._inventory.is_released
+        told = set(self._known_cards) - unread if is_asked else set()
+        self._store.apply("cards", [Sample(metrics.GPU_UP, uuid in up, (uuid,)) for uuid in told])
 
     def page(self, accept: str = "") -> tuple[bytes, str]:
         """Render all series as they stand: the page and its content type."""
-        with self._lock:
-            series = self._aggregate.series(self._clock.wall_seconds())
-            return self._renderer.render(series, accept)
+        return self._store.page(accept)
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether cards are being read now."""
-        return self._clock.monotonic_seconds() <= self._ready_until_seconds
+        """Tell whether enough cards answered lately; it lapses by itself."""
+        return not self.not_ready_text
+
+    @property
+    def not_ready_text(self) -> str:
+        """Say why not enough cards are being read; empty when they are.
+
+        A card counts while it answers: one reading that fails must not take the others off the
+        page of who scrapes ready exporters only.
+        """
+        since_seconds = self._clock.monotonic_seconds() - READY_INTERVALS * self._interval_seconds
+        seconds = list(self._up_seconds.values())
+        read_count = sum(second >= since_seconds for second in seconds)
+        if read_count >= self._min_cards:
+            return ""
+        trouble_text = self._opening_trouble.text or self._inventory.trouble_text
+        why = trouble_text or "see rightslice_collector_device_success"
+        return f"{read_count} of {self._min_cards} cards are being read: {why}"
+
+    @property
+    def give_up_text(self) -> str:
+        """Say why this process should end, so that its supervisor starts another; empty if not."""
+        return self._inventory.give_up_text
+
+    def release(self) -> None:
+        """Close NVML for a change of the driver or of MIG."""
+        self._inventory.release()
+
+    def resume(self) -> None:
+        """Open NVML again."""
+        self._inventory.resume()
 
     def close(self) -> None:
-        self._host.nvml.close()
+        """Close NVML, unless a call that hangs is inside it."""
+        with self._quiesced() as is_quiet:
+            if is_quiet:
+                try:
+                    self._host.nvml.close()
+                except NvmlError as error:
+                    log.warning("closing NVML: %s", error)
+
+
+def _started(
+    target: Callable[[threading.Event], None], stop: threading.Event, name: str
+) -> threading.Thread:
+    """Start a thread. A daemon: a call that hangs must not keep the process from ending."""
+    thread = threading.Thread(target=target, args=(stop,), name=name, daemon=True)
+    thread.start()
+    return thread

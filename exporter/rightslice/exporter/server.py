@@ -29,9 +29,10 @@ def _routes(sampler: Sampler) -> dict[str, Callable[[str], Answer]]:
         return HTTPStatus.OK, content_type, page
 
     def readiness(_: str) -> Answer:
-        if sampler.is_ready:
+        why_not = sampler.not_ready_text
+        if not why_not:
             return HTTPStatus.OK, "text/plain", b"ready\n"
-        return HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"no card is being read\n"
+        return HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"{why_not}\n".encode()
 
     return {
         "/": lambda _: (HTTPStatus.OK, "text/html; charset=utf-8", INDEX),

@@ -5,8 +5,10 @@ import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rightslice.exporter.collectors import ENABLED
+from rightslice.exporter.host.host import Paths
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
 SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -24,6 +26,8 @@ class Settings:
     node: str
     interval_seconds: float
     collectors: tuple[str, ...]
+    paths: Paths
+    min_cards: int
     scenario: str | None
     log_level: str
 
@@ -44,6 +48,20 @@ def interval_seconds(text: str) -> float:
             f"want at least {SHORTEST_INTERVAL_SECONDS} s between samples, got {text!r}"
         )
     return seconds
+
+
+def card_count(text: str) -> int:
+    """Read a number of cards, 0 or more."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"want a number of cards, 0 or more, got {text!r}")
+    return int(text)
+
+
+def path(text: str) -> Path:
+    """Read a path, which an empty text is not."""
+    if not text:
+        raise argparse.ArgumentTypeError("want a path, got nothing")
+    return Path(text)
 
 
 def listen_address(text: str) -> tuple[str, int]:
@@ -84,6 +102,28 @@ def parser() -> argparse.ArgumentParser:
         default="1s",
         metavar="DURATION",
         help="time between two samples (default %(default)s)",
+    )
+    for name, default, what in (
+        ("sysfs", "/sys", "where the node's sysfs is mounted"),
+        ("procfs", "/proc", "where the node's procfs is mounted"),
+        ("kmsg", "/dev/kmsg", "the node's kernel log"),
+    ):
+        flags.add_argument(
+            f"--path.{name}",
+            dest=f"path_{name}",
+            type=path,
+            default=default,
+            metavar="PATH",
+            help=f"{what} (default %(default)s)",
+        )
+    flags.add_argument(
+        "--readiness.min-gpus",
+        dest="min_cards",
+        type=card_count,
+        default="1",
+        metavar="COUNT",
+        help="cards that must answer for /readyz to say ready; 0 on mixed pools where a "
+        "node may have none (default %(default)s)",
     )
     flags.add_argument(
         "--simulate",
@@ -141,6 +181,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         node=given.node or environment.get("NODE_NAME") or socket.gethostname(),
         interval_seconds=given.interval_seconds,
         collectors=tuple(name for name in ENABLED if getattr(given, f"collector_{name}")),
+        paths=Paths(given.path_sysfs, given.path_procfs, given.path_kmsg),
+        min_cards=given.min_cards,
         scenario=given.scenario,
         log_level=given.log_level,
     )

@@ -2,16 +2,27 @@
 
 from importlib import import_module
 
-from rightslice.exporter.collector import Collector
+from rightslice.exporter.collector import AnyCollector
 
 ENABLED = (
+    "driver_events",
+    "gpu_activity",
+    "gpu_health",
     "gpu_info",
     "gpu_memory",
+    "gpu_power",
+    "gpu_processes",
+    "gpu_traffic",
     "gpu_use",
+    "mig",
+    "own_process",
+    "pci_cards",
+    "vgpu",
+    "xid",
 )
 
 
-def load(name: str) -> Collector:
+def load(name: str) -> AnyCollector:
     """Import a collector by the name of its file."""
-    collector: Collector = import_module(f"{__name__}.{name}").COLLECTOR
+    collector: AnyCollector = import_module(f"{__name__}.{name}").COLLECTOR
     return collector

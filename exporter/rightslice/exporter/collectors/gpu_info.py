@@ -1,15 +1,21 @@
 """What each card is, from NVML: read when the card is found, told at every scrape."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
-from rightslice.contract.metrics import GPU_INFO
+from rightslice.contract.metrics import GPU_INFO, GPU_MIG_ENABLED
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector
-from rightslice.exporter.host.nvml import NvmlCard
+from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.errors import NvmlError
+from rightslice.exporter.host.nvml.mig import MigReader
 
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     card = gpu.identity
+    if not gpu.memory_kind:
+        with suppress(NvmlError):  # the memory collector meets the same failure, and tells it
+            gpu.memory()
     yield Sample(
         GPU_INFO,
         1,
@@ -24,6 +30,18 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
             gpu.memory_kind,
         ),
     )
+    if card.mig:
+        yield Sample(GPU_MIG_ENABLED, card.mig == "enabled", (gpu.id, "current"))
+        is_pending = None
+        with suppress(NvmlError):  # a card that stops answering is still what it was
+            is_pending = gpu.reader(MigReader).is_pending()
+        if is_pending is not None:
+            yield Sample(GPU_MIG_ENABLED, is_pending, (gpu.id, "pending"))
 
 
-COLLECTOR = Collector((GPU_INFO,), devices=lambda host: host.gpus, collect=collect)
+COLLECTOR = Collector(
+    (GPU_INFO, GPU_MIG_ENABLED),
+    devices=lambda host: host.gpus,
+    collect=collect,
+    every_seconds=30.0,
+)

@@ -4,11 +4,13 @@ Both in one reading, because busy time of a card that nobody holds stands apart.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rightslice.contract.metrics import (
     GPU_ALLOCATED_SECONDS_TOTAL,
     GPU_BUSY_RATIO,
     GPU_BUSY_SECONDS_TOTAL,
+    GPU_IDLE_SECONDS,
     GPU_OBSERVED_SECONDS_TOTAL,
     GPU_UNREQUESTED_BUSY_SECONDS_TOTAL,
     REJECTED_SAMPLES_TOTAL,
@@ -18,67 +20,127 @@ from rightslice.contract.metrics import (
 from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector
-from rightslice.exporter.host.nvml import NvmlCard
+from rightslice.exporter.collectors.gpu_memory import is_plausible
+from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.mig import MigReader
 
 MICROSECONDS_PER_SECOND = 1e6
 # More than any driver keeps for itself where it counts its reserve as used.
 MOST_RESERVED_BYTES = 2 * 1024**3
 # The longest sample period any product is documented to have is 1 s; one may be missed.
 LONGEST_SAMPLE_SECONDS = 2.0
+# A reading that comes later than this many usual steps after the one before left something out.
+LONGEST_STEP_RATIO = 1.5
 
 
 def is_held(gpu: NvmlCard) -> bool | None:
     """Tell whether somebody holds the card; None where neither processes nor memory tell."""
-    process_count = gpu.process_count()
-    if process_count:
+    if gpu.identity.mig == "enabled":
+        return is_any_instance_held(gpu)
+    processes = gpu.compute_processes()
+    if processes:
         return True
-    # Used memory of no visible process means that a PID namespace hides its holder. A driver that
-    # counts its reserve as used makes every free card look held by a little.
+    # Used memory of no visible process means that a PID namespace hides its holder, or that it has
+    # a graphics context only. A driver that counts its reserve as used makes every free card look
+    # held by a little.
     memory = gpu.memory()
-    if memory is not None:
+    if memory is not None and is_plausible(memory):
         reserve_bytes = MOST_RESERVED_BYTES if memory.reserved_bytes is None else 0
         if memory.used_bytes > HELD_MEMORY_BYTES + reserve_bytes:
             return True
         if memory.reserved_bytes is not None:
             return False
-    return None if process_count is None else False
+    return None if processes is None else False
 
 
-def busy_time(samples: list[tuple[int, int]], since_us: int | None) -> tuple[float, float, int]:
-    """Add up the driver's samples: (busy seconds, covered seconds, rejected samples).
+def is_any_instance_held(gpu: NvmlCard) -> bool | None:
+    """Tell whether a MIG instance has memory in use; processes of all are for the privileged."""
+    reader = gpu.reader(MigReader)
+    readings = [reader.memory(instance) for instance in reader.layout().instances]
+    told = [reading for reading in readings if reading is not None]
+    if any(row.used_bytes > HELD_MEMORY_BYTES for row in told if is_plausible(row)):
+        return True
+    return False if all(map(is_plausible, told)) else None
 
-    Each sample stands for the time since the one before it.
-    """
-    busy_seconds = covered_seconds = 0.0
-    rejected = 0
+
+@dataclass(frozen=True, slots=True)
+class BusyTime:
+    """What the samples of one reading add up to."""
+
+    busy_seconds: float
+    covered_seconds: float
+    rejected_count: int
+
+
+class BusyMeter:
+    """Adds up one card's utilisation, and knows for how long at least it has been idle."""
+
+    def __init__(self, card: NvmlCard) -> None:
+        self._card = card
+        self.idle_seconds: float | None = None
+        # Time since the driver's newest sample, and the shortest time between two readings.
+        self._blind_seconds = 0.0
+        self._step_seconds = float("inf")
+
+    def read(self, covered_seconds: float) -> BusyTime | None:
+        """Give the busy time since the last reading.
+
+        From the driver's own sample buffer where the card has one, else from its last period; None
+        where the card tells no utilisation.
+        """
+        since_us = self._card.newest_sample_us
+        samples = self._card.new_utilisation_samples()
+        if samples is None:
+            percent = self._card.utilisation_percent()
+            if percent is None:
+                return None
+            self._note_step(covered_seconds)
+            spans, longest_seconds = [(covered_seconds, percent)], covered_seconds
+        else:
+            self._note_blindness(covered_seconds, is_new=bool(samples))
+            spans, longest_seconds = list(_spans(samples, since_us)), LONGEST_SAMPLE_SECONDS
+        if self._card.settling_seconds > 0:
+            self._card.settling_seconds -= covered_seconds
+            return BusyTime(0.0, 0.0, 0)
+        return self._add_up(spans, longest_seconds)
+
+    def _note_step(self, covered_seconds: float) -> None:
+        """End the idleness over a missed reading: without stamps only a longer step tells it."""
+        if covered_seconds > 0:
+            self._step_seconds = min(self._step_seconds, covered_seconds)
+            if covered_seconds > LONGEST_STEP_RATIO * self._step_seconds:
+                self.idle_seconds = None
+
+    def _note_blindness(self, covered_seconds: float, *, is_new: bool) -> None:
+        """End the idleness when the driver has told nothing for longer than a sample may take."""
+        self._blind_seconds = 0.0 if is_new else self._blind_seconds + covered_seconds
+        if self._blind_seconds > LONGEST_SAMPLE_SECONDS:
+            self.idle_seconds = None
+
+    def _add_up(self, spans: list[tuple[float, int]], longest_seconds: float) -> BusyTime:
+        busy_seconds = covered_seconds = 0.0
+        rejected_count = 0
+        for span_seconds, percent in spans:
+            if not 0 <= percent <= 100:
+                rejected_count += 1
+                self.idle_seconds = None
+                continue
+            counted_seconds = min(span_seconds, longest_seconds)
+            busy_seconds += counted_seconds * percent / 100
+            covered_seconds += counted_seconds
+            # What was not watched may have been busy: idleness is known from then on only.
+            is_unbroken = counted_seconds == span_seconds and self.idle_seconds is not None
+            before_seconds = (self.idle_seconds or 0.0) if is_unbroken else 0.0
+            self.idle_seconds = 0.0 if percent else before_seconds + counted_seconds
+        return BusyTime(busy_seconds, covered_seconds, rejected_count)
+
+
+def _spans(samples: list[tuple[int, int]], since_us: int | None) -> Iterator[tuple[float, int]]:
+    """Give (seconds, percent) per sample; each stands for the time since the one before it."""
     for stamp_us, percent in samples:
-        span_seconds = (stamp_us - since_us) / MICROSECONDS_PER_SECOND if since_us else 0.0
+        span_us = stamp_us - since_us if since_us is not None else 0
         since_us = stamp_us
-        if not 0 <= percent <= 100:
-            rejected += 1
-            continue
-        span_seconds = min(span_seconds, LONGEST_SAMPLE_SECONDS)
-        busy_seconds += span_seconds * percent / 100
-        covered_seconds += span_seconds
-    return busy_seconds, covered_seconds, rejected
-
-
-def read_busy(gpu: NvmlCard, covered_seconds: float) -> tuple[float, float, int] | None:
-    """Give (busy seconds, covered seconds, rejected samples) since the last reading.
-
-    From the driver's own sample buffer where the card has one, else from its last period; None
-    where the card tells no utilisation.
-    """
-    since_us = gpu.newest_sample_us
-    samples = gpu.new_utilisation_samples()
-    if samples is not None:
-        return busy_time(samples, since_us)
-    percent = gpu.utilisation_percent()
-    if percent is None:
-        return None
-    if not 0 <= percent <= 100:
-        return 0.0, 0.0, 1
-    return covered_seconds * percent / 100, covered_seconds, 0
+        yield span_us / MICROSECONDS_PER_SECOND, percent
 
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
@@ -87,18 +149,21 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     if held is not None:
         yield Sample(GPU_OBSERVED_SECONDS_TOTAL, covered_seconds, (gpu.id, SIGNAL_ALLOCATION))
         yield Sample(GPU_ALLOCATED_SECONDS_TOTAL, covered_seconds if held else 0.0, uuid)
-    busy = read_busy(gpu, covered_seconds)
+    meter = gpu.reader(BusyMeter)
+    busy = meter.read(covered_seconds)
     if busy is None:
         return
-    busy_seconds, busy_covered_seconds, rejected = busy
-    if rejected:
-        yield Sample(REJECTED_SAMPLES_TOTAL, rejected, ("gpu_use", "out_of_range"))
-    ratio = busy_seconds / busy_covered_seconds if busy_covered_seconds else 0.0
-    yield Sample(GPU_BUSY_SECONDS_TOTAL, busy_seconds, uuid)
-    yield Sample(GPU_BUSY_RATIO, ratio, uuid, busy_covered_seconds)
-    yield Sample(GPU_OBSERVED_SECONDS_TOTAL, busy_covered_seconds, (gpu.id, SIGNAL_BUSY))
+    if busy.rejected_count:
+        yield Sample(REJECTED_SAMPLES_TOTAL, busy.rejected_count, ("gpu_use", "out_of_range"))
+    ratio = busy.busy_seconds / busy.covered_seconds if busy.covered_seconds else 0.0
+    yield Sample(GPU_BUSY_SECONDS_TOTAL, busy.busy_seconds, uuid)
+    yield Sample(GPU_BUSY_RATIO, ratio, uuid, busy.covered_seconds)
+    yield Sample(GPU_OBSERVED_SECONDS_TOTAL, busy.covered_seconds, (gpu.id, SIGNAL_BUSY))
+    if meter.idle_seconds is not None:
+        yield Sample(GPU_IDLE_SECONDS, meter.idle_seconds, uuid)
     if held is not None:
-        yield Sample(GPU_UNREQUESTED_BUSY_SECONDS_TOTAL, 0.0 if held else busy_seconds, uuid)
+        unrequested_seconds = 0.0 if held else busy.busy_seconds
+        yield Sample(GPU_UNREQUESTED_BUSY_SECONDS_TOTAL, unrequested_seconds, uuid)
 
 
 COLLECTOR = Collector(
@@ -107,6 +172,7 @@ COLLECTOR = Collector(
         GPU_ALLOCATED_SECONDS_TOTAL,
         GPU_BUSY_SECONDS_TOTAL,
         GPU_BUSY_RATIO,
+        GPU_IDLE_SECONDS,
         GPU_UNREQUESTED_BUSY_SECONDS_TOTAL,
         REJECTED_SAMPLES_TOTAL,
     ),

@@ -1,8 +1,28 @@
 """The machine as collectors see it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from rightslice.exporter.host.nvml import NvmlCard, NvmlSession
+from rightslice.exporter.host.clock import Clock, real_clock
+from rightslice.exporter.host.kernel_log import KernelLog
+from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.session import NvmlSession
+from rightslice.exporter.host.pci import PciBuses
+from rightslice.exporter.host.process import OwnProcess
+from rightslice.exporter.host.xid_source import DriverEvents, XidSource
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where the node's own trees are seen from here: elsewhere in a container."""
+
+    sysfs: Path = Path("/sys")
+    procfs: Path = Path("/proc")
+    kmsg: Path = Path("/dev/kmsg")
+
+
+# For a simulated node, of which this machine tells nothing.
+NOWHERE = Paths(*(Path("/nonexistent") / name for name in ("sys", "proc", "kmsg")))
 
 
 @dataclass(slots=True)
@@ -10,7 +30,28 @@ class Host:
     """The only way to the machine; collectors read devices from here."""
 
     node: str
-    nvml: NvmlSession = field(default_factory=NvmlSession)
+    paths: Paths = field(default_factory=Paths)
+    clock: Clock = field(default_factory=real_clock)
+    nvml: NvmlSession = field(init=False)
+    own_process: OwnProcess = field(init=False)
+    driver_events: DriverEvents = field(init=False)
+    xids: XidSource = field(init=False)
+    pci: PciBuses = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nvml = NvmlSession(self.paths.procfs)
+        self.own_process = OwnProcess()
+        self.driver_events = DriverEvents(self.nvml)
+        log = KernelLog(self.paths.kmsg, self.clock.monotonic_seconds)
+        self.xids = XidSource(self.nvml, self.driver_events, log, self.clock)
+        self.pci = PciBuses(self.paths.sysfs)
+
+    def forget_card(self, uuid: str) -> None:
+        """Drop what is remembered of a card that is gone for good."""
+        self.nvml.bus_ids = {
+            bus_id: known for bus_id, known in self.nvml.bus_ids.items() if known != uuid
+        }
+        self.xids.forget_card(uuid)
 
     @property
     def gpus(self) -> tuple[NvmlCard, ...]:

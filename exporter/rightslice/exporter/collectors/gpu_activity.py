@@ -1,0 +1,102 @@
+"""How much of a card's multiprocessors and memory bandwidth is used (Hopper and later)."""
+
+from collections.abc import Iterator
+
+from rightslice.contract.metrics import (
+    GPU_DRAM_ACTIVE_SECONDS_TOTAL,
+    GPU_SM_ACTIVE_RATIO,
+    GPU_SM_ACTIVE_SECONDS_TOTAL,
+    GPU_SM_OBSERVED_SECONDS_TOTAL,
+    GPU_SM_OCCUPANCY_SECONDS_TOTAL,
+    REJECTED_SAMPLES_TOTAL,
+)
+from rightslice.contract.spec import Sample
+from rightslice.exporter.collector import Collector
+from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.gpm import GpmReader
+from rightslice.exporter.host.nvml.mig import MigReader
+
+# Seen as far above 100 % as this on MIG instances whose denominator differs from the documented
+# one; beyond it a value is no reading.
+MOST_PERCENT = 1000.0
+# Where a kernel ran for half of the last sample period, some multiprocessor had work.
+CONTRADICTING_BUSY_PERCENT = 50
+COUNTERS = {
+    "sm_occupancy": GPU_SM_OCCUPANCY_SECONDS_TOTAL,
+    "dram_active": GPU_DRAM_ACTIVE_SECONDS_TOTAL,
+}
+
+
+class InstanceKeys:
+    """Remembers which instance bore each id, so that a new one starts without the old samples."""
+
+    def __init__(self, card: NvmlCard) -> None:
+        self._keys: dict[int, str] = {}
+
+    def is_new(self, gpu_instance_id: int, key: str) -> bool:
+        """Tell whether the id belongs to another instance than at the last call."""
+        before = self._keys.get(gpu_instance_id, key)
+        self._keys[gpu_instance_id] = key
+        return before != key
+
+
+def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
+    if gpu.identity.mig != "enabled":
+        yield from _subject(gpu, None, covered_seconds)
+        return
+    for instance in gpu.reader(MigReader).layout().instances:
+        if gpu.reader(InstanceKeys).is_new(instance.gpu_instance_id, instance.key):
+            gpu.reader(GpmReader).forget(instance.gpu_instance_id)
+        yield from _subject(gpu, instance.gpu_instance_id, covered_seconds)
+
+
+def _subject(
+    gpu: NvmlCard, gpu_instance_id: int | None, covered_seconds: float
+) -> Iterator[Sample]:
+    """Read the card (None) or one of its instances."""
+    percents = gpu.reader(GpmReader).read(gpu_instance_id)
+    if percents is None:
+        return
+    labels = (gpu.id, "" if gpu_instance_id is None else str(gpu_instance_id))
+    if not percents:  # the first sample: the mean since then comes with the next
+        covered_seconds = 0.0
+        percents = {"sm_active": 0.0}  # what else the driver measures is seen then as well
+    elif rejection := _rejection(gpu, percents):
+        yield Sample(REJECTED_SAMPLES_TOTAL, 1, ("gpu_activity", rejection))
+        return
+    active_ratio = percents["sm_active"] / 100
+    yield Sample(GPU_SM_OBSERVED_SECONDS_TOTAL, covered_seconds, labels)
+    yield Sample(GPU_SM_ACTIVE_SECONDS_TOTAL, active_ratio * covered_seconds, labels)
+    yield Sample(GPU_SM_ACTIVE_RATIO, active_ratio, labels, covered_seconds)
+    for name, spec in COUNTERS.items():
+        if name in percents:
+            yield Sample(spec, percents[name] / 100 * covered_seconds, labels)
+
+
+def _rejection(gpu: NvmlCard, percents: dict[str, float]) -> str | None:
+    """Say why a reading is none; None where it is sound.
+
+    Monitoring that is taken by another profiler reads exactly 0 while kernels run.
+    """
+    if "sm_active" not in percents or not all(0 <= p <= MOST_PERCENT for p in percents.values()):
+        return "out_of_range"
+    if percents["sm_active"] == 0 and gpu.identity.mig != "enabled":
+        busy_percent = gpu.utilisation_percent()
+        if busy_percent is not None and CONTRADICTING_BUSY_PERCENT <= busy_percent <= 100:
+            return "contradicts_busy"
+    return None
+
+
+COLLECTOR = Collector(
+    (
+        GPU_SM_OBSERVED_SECONDS_TOTAL,
+        GPU_SM_ACTIVE_SECONDS_TOTAL,
+        GPU_SM_ACTIVE_RATIO,
+        GPU_SM_OCCUPANCY_SECONDS_TOTAL,
+        GPU_DRAM_ACTIVE_SECONDS_TOTAL,
+        REJECTED_SAMPLES_TOTAL,
+    ),
+    devices=lambda host: host.gpus,
+    collect=collect,
+    every_seconds=5.0,
+)

@@ -1,0 +1,1 @@
+"""NVML: raw readings in its own units, its errors mapped to ours. One file per kind of object."""

@@ -1,0 +1,235 @@
+"""One card through NVML: what it is, and what the sampling loop reads of it every second."""
+
+import logging
+from collections.abc import Callable
+from ctypes import byref, c_uint, c_ulonglong
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import pynvml
+
+from rightslice.exporter.host.nvml.calls import INSUFFICIENT_SIZE, SUCCESS, Answer, Calls, call
+from rightslice.exporter.host.nvml.errors import Reason
+from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+# The driver keeps about 100 samples; the buffer grows if it has more.
+SAMPLE_BUFFER_LENGTH = 128
+GROWN_BUFFER_RETRIES = 3
+MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
+
+# Marked when the two are compared: not to be done again.
+COMPARED = "comparison of the memory calls"
+
+MIG_MODES = {0: "disabled", 1: "enabled"}
+VIRTUALIZATION_MODES = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A reader that holds something of the library's."""
+
+    def close(self) -> None:
+        """Give it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReading:
+    """Bytes. `reserved_bytes` is None where the driver counts its reserve as used."""
+
+    total_bytes: int
+    used_bytes: int
+    reserved_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CardIdentity:
+    """What a card is; another MIG mode makes it another card, whose abilities are asked anew."""
+
+    uuid: str
+    index: int
+    name: str
+    pci_bus_id: str
+    mig: str
+    virtualization: str
+
+    @property
+    def is_guest(self) -> bool:
+        """A vGPU's guest: what belongs to the board is not its to ask for.
+
+        Some of those questions log a line in the guest's kernel each time they are refused.
+        """
+        return self.virtualization == "vgpu"
+
+
+@dataclass(slots=True, eq=False)  # a card is the same card only if it is the same object
+class NvmlCard:
+    """One card's readings, made by one thread at a time."""
+
+    identity: CardIdentity
+    handle: Any
+    driver_version: str
+    # Where the node's processes are seen, by the ids that NVML gives.
+    procfs: Path = Path("/proc")
+    # "dedicated", "unified" (no memory of its own), "os_managed" (the kernel owns the card's memory
+    # and keeps pages after a process ended), or empty while not known.
+    memory_kind: str = ""
+    # Time for which what the card says of itself is its own start-up, not anybody's use of it.
+    settling_seconds: float = 0.0
+    # Set when the driver reports that the MIG layout changed; who reads the layout clears it.
+    is_reshaped: bool = False
+    calls: Calls = field(default_factory=Calls)
+    newest_sample_us: int | None = None
+    # Counts rounds, so that a reader can tell what it read in this one.
+    round_number: int = 0
+    _memory: MemoryReading | None = None
+    _memory_is_fresh: bool = False
+    _readers: dict[Any, Any] = field(default_factory=dict)
+    _samples: Any = field(default_factory=lambda: (pynvml.c_nvmlSample_t * SAMPLE_BUFFER_LENGTH)())
+
+    @property
+    def id(self) -> str:
+        return self.identity.uuid
+
+    @property
+    def lane(self) -> str:
+        """Each card is read in a thread of its own."""
+        return self.identity.uuid
+
+    @property
+    def is_up(self) -> bool:
+        return self.calls.is_up
+
+    @property
+    def down_reason(self) -> Reason | None:
+        return self.calls.down_reason
+
+    def begin_round(self) -> None:
+        """Start a round of readings: what was read in the one before is old."""
+        self._memory_is_fresh = False
+        self.round_number += 1
+        self.calls.begin_round()
+
+    def reader(self, kind: "Callable[[NvmlCard], R]") -> R:
+        """Give this card's reader of a kind; it keeps what it learnt about the card."""
+        if kind not in self._readers:
+            self._readers[kind] = kind(self)
+        found: R = self._readers[kind]
+        return found
+
+    def close(self) -> None:
+        """Give back what readers hold of the library, which is about to be closed."""
+        for reader in self._readers.values():
+            if isinstance(reader, Closable):
+                reader.close()
+
+    def memory(self) -> MemoryReading | None:
+        """Read the card's memory, once per round; None on cards without memory of their own."""
+        if not self._memory_is_fresh:
+            self._memory = read_memory(self.calls, self.handle)
+            self._memory_is_fresh = True
+            self.memory_kind = self.memory_kind or self._read_memory_kind()
+        return self._memory
+
+    def _read_memory_kind(self) -> str:
+        if self._memory is None or not self._memory.total_bytes:
+            return "unified"
+        mode = pynvml.c_nvmlDeviceAddressingMode_t()
+        code = call("nvmlDeviceGetAddressingMode", self.handle, byref(mode))
+        is_ats = code == SUCCESS and mode.value == pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS
+        return "os_managed" if is_ats else "dedicated"
+
+    def new_utilisation_samples(self) -> list[tuple[int, int]] | None:
+        """Give the driver's utilisation samples since the last call: (microseconds, percent).
+
+        The first call only finds the buffer's end, and gives that one sample: what lies before it
+        was not watched. None where the card has no sample buffer; empty when nothing is new.
+        """
+        since_us = self.newest_sample_us
+        count = self._fill_samples(since_us or 0)
+        if count is None:
+            return None
+        stamped = sorted(
+            (sample.timeStamp, sample.sampleValue.uiVal)
+            for sample in self._samples[:count]
+            if sample.timeStamp
+        )
+        # The driver may hand back the whole ring, stale slots included.
+        fresh = [row for row in stamped if since_us is None or row[0] > since_us]
+        if fresh:
+            self.newest_sample_us = fresh[-1][0]
+        return fresh if since_us is not None else fresh[-1:]
+
+    def _fill_samples(self, since_us: int) -> int | None:
+        """Read the driver's ring into our buffer; give the number of samples, None if absent."""
+        name = "nvmlDeviceGetSamples"
+        code = INSUFFICIENT_SIZE
+        count = c_uint()
+        for _ in range(GROWN_BUFFER_RETRIES):
+            count.value = len(self._samples)
+            code = self.calls.attempt(
+                name,
+                self.handle,
+                c_uint(pynvml.NVML_GPU_UTILIZATION_SAMPLES),
+                c_ulonglong(since_us),
+                byref(c_uint()),
+                byref(count),
+                self._samples,
+            )
+            if code != INSUFFICIENT_SIZE:
+                break
+            self._samples = (pynvml.c_nvmlSample_t * (2 * len(self._samples)))()
+        answer = self.calls.settle(name, code)
+        if answer is Answer.ABSENT:
+            return None
+        return min(count.value, len(self._samples)) if answer is Answer.VALUE else 0
+
+    def utilisation_percent(self) -> int | None:
+        """Read the share of the last sample period in which a kernel ran; None with MIG."""
+        rates = pynvml.c_nvmlUtilization_t()
+        answer = self.calls.ask("nvmlDeviceGetUtilizationRates", self.handle, byref(rates))
+        return int(rates.gpu) if answer is Answer.VALUE else None
+
+    def compute_processes(self) -> list[GpuProcess] | None:
+        """List the processes with a compute context; None where the driver does not tell."""
+        return self.reader(ProcessLists).compute()
+
+
+def read_memory(calls: Calls, handle: Any) -> MemoryReading | None:
+    """Read memory of a card or a MIG device; None where it has none of its own.
+
+    From driver 615 on the v2 call tells the share of a cgroup whose memory is limited, if the
+    caller is in one: then the v1 call, which tells the card's, is the one to use.
+    """
+    both = pynvml.c_nvmlMemory_v2_t()
+    both.version = pynvml.nvmlMemory_v2
+    if calls.ask(MEMORY_V2, handle, byref(both)) is Answer.VALUE and not _is_limited(
+        calls, handle, both.total
+    ):
+        return MemoryReading(both.total, both.used, both.reserved)
+    plain = pynvml.c_nvmlMemory_t()
+    if calls.ask(MEMORY_V1, handle, byref(plain)) is Answer.VALUE:
+        return MemoryReading(plain.total, plain.used, None)
+    return None
+
+
+def _is_limited(calls: Calls, handle: Any, total_bytes: int) -> bool:
+    """Compare the two versions, once for each object."""
+    if calls.lacks(COMPARED):
+        return False
+    calls.mark_absent(COMPARED)
+    plain = pynvml.c_nvmlMemory_t()
+    if calls.attempt(MEMORY_V1, handle, byref(plain)) != 0 or plain.total <= total_bytes:
+        return False
+    log.warning(
+        "this process is in a cgroup that limits GPU memory: the v2 memory call tells %d of %d "
+        "bytes, so the v1 call is used; run the exporter outside such a cgroup",
+        total_bytes,
+        plain.total,
+    )
+    calls.mark_absent(MEMORY_V2)
+    return True

@@ -1,0 +1,110 @@
+"""Power, energy, temperature and throttling of a card."""
+
+from ctypes import byref, c_uint, c_ulonglong
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pynvml
+
+from rightslice.exporter.host.nvml.calls import Answer
+from rightslice.exporter.host.nvml.errors import NOT_AVAILABLE_64
+from rightslice.exporter.host.nvml.fields import FieldReader
+
+if TYPE_CHECKING:
+    from rightslice.exporter.host.nvml.card import NvmlCard
+
+# The instantaneous field takes microseconds, the averaged one milliseconds.
+POWER = (pynvml.NVML_FI_DEV_POWER_INSTANT, 0)
+ENERGY = (pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, 0)
+# The driver's own running totals, in nanoseconds. "Hardware slowdown" is left out: it is set
+# together with the thermal one and the power brake, and would count their time twice.
+THROTTLE_FIELDS = {
+    "sw_power_cap": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP, 0),
+    "sync_boost": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST, 0),
+    "sw_thermal": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, 0),
+    "hw_thermal": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, 0),
+    "hw_power_brake": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, 0),
+}
+THROTTLE_BITS = {
+    "sw_power_cap": pynvml.nvmlClocksEventReasonSwPowerCap,
+    "sync_boost": pynvml.nvmlClocksEventReasonSyncBoost,
+    "sw_thermal": pynvml.nvmlClocksEventReasonSwThermalSlowdown,
+    "hw_thermal": pynvml.nvmlClocksEventReasonHwThermalSlowdown,
+    "hw_power_brake": pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown,
+}
+# The same bits under the name of drivers before 535.
+REASON_CALLS = (
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerReading:
+    """In the driver's units; None where the card does not tell.
+
+    `throttle_nanoseconds` are running totals by reason; `throttled` tells, for reasons without a
+    total, whether the reason holds now.
+    """
+
+    power_milliwatts: float | None
+    energy_millijoules: float | None
+    temperature_celsius: int | None
+    throttle_nanoseconds: dict[str, float]
+    throttled: dict[str, bool]
+
+
+class PowerReader:
+    """Reads one card: one call for the fields, one for the temperature, more on old drivers."""
+
+    def __init__(self, card: "NvmlCard") -> None:
+        self._card = card
+        self._fields = FieldReader(card, (POWER, ENERGY, *THROTTLE_FIELDS.values()))
+
+    def read(self) -> PowerReading:
+        values = self._fields.read()
+        totals = {reason: values[key] for reason, key in THROTTLE_FIELDS.items() if key in values}
+        return PowerReading(
+            power_milliwatts=values[POWER] if POWER in values else self._usage_milliwatts(),
+            energy_millijoules=values[ENERGY] if ENERGY in values else self._energy_millijoules(),
+            temperature_celsius=self._temperature_celsius(),
+            throttle_nanoseconds=totals,
+            throttled=self._throttled(
+                {reason for reason, key in THROTTLE_FIELDS.items() if key not in self._fields.keys}
+            ),
+        )
+
+    def _usage_milliwatts(self) -> int | None:
+        value = c_uint()
+        answer = self._card.calls.ask("nvmlDeviceGetPowerUsage", self._card.handle, byref(value))
+        return value.value if answer is Answer.VALUE else None
+
+    def _energy_millijoules(self) -> int | None:
+        value = c_ulonglong()
+        answer = self._card.calls.ask(
+            "nvmlDeviceGetTotalEnergyConsumption", self._card.handle, byref(value)
+        )
+        is_told = answer is Answer.VALUE and value.value != NOT_AVAILABLE_64
+        return value.value if is_told else None
+
+    def _temperature_celsius(self) -> int | None:
+        reading = pynvml.c_nvmlTemperature_v1_t()
+        reading.version = pynvml.nvmlTemperature_v1
+        reading.sensorType = pynvml.NVML_TEMPERATURE_GPU
+        calls, handle = self._card.calls, self._card.handle
+        if calls.ask("nvmlDeviceGetTemperatureV", handle, byref(reading)) is Answer.VALUE:
+            return int(reading.temperature)
+        value = c_uint()
+        answer = calls.ask(
+            "nvmlDeviceGetTemperature", handle, c_uint(pynvml.NVML_TEMPERATURE_GPU), byref(value)
+        )
+        return value.value if answer is Answer.VALUE else None
+
+    def _throttled(self, reasons: set[str]) -> dict[str, bool]:
+        if not reasons:
+            return {}
+        bits = c_ulonglong()
+        for name in REASON_CALLS:
+            if self._card.calls.ask(name, self._card.handle, byref(bits)) is Answer.VALUE:
+                return {reason: bool(bits.value & THROTTLE_BITS[reason]) for reason in reasons}
+        return {}

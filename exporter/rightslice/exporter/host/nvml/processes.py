@@ -1,0 +1,104 @@
+"""Which processes NVML lists on a card, and the memory of each."""
+
+import re
+from ctypes import byref, c_uint
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pynvml
+
+from rightslice.exporter.host.nvml.calls import INSUFFICIENT_SIZE, Answer
+from rightslice.exporter.host.nvml.errors import NOT_AVAILABLE_32, NOT_AVAILABLE_64
+
+if TYPE_CHECKING:
+    from rightslice.exporter.host.nvml.card import NvmlCard
+
+FIRST_BUFFER_LENGTH = 64
+GROWN_BUFFER_RETRIES = 3
+# Drivers in which the v3 list has a longer row than the binding knows, so that every second process
+# id is garbage; the v2 list is right there.
+LONG_ROW_DRIVERS = ((535, 43), (535, 104))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """One process on a card, by its id on the host. None: not told, or without MIG."""
+
+    process_id: int
+    used_bytes: int | None
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
+
+
+def version_of(driver_version: str) -> tuple[int, ...]:
+    """Read a driver version into numbers that compare; what is no number ends it."""
+    match = re.match(r"\d+(\.\d+)*", driver_version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+class ProcessLists:
+    """The lists of one card: compute and graphics contexts, and the clients of an MPS server."""
+
+    def __init__(self, card: "NvmlCard") -> None:
+        self._card = card
+        self._rows = (pynvml.c_nvmlProcessInfo_v2_t * FIRST_BUFFER_LENGTH)()
+        first, end = LONG_ROW_DRIVERS
+        has_long_rows = first <= version_of(card.driver_version) < end
+        self._endings = ("_v2",) if has_long_rows else ("_v3", "_v2")
+
+    def compute(self) -> list[GpuProcess] | None:
+        return self._read("nvmlDeviceGetComputeRunningProcesses")
+
+    def graphics(self) -> list[GpuProcess] | None:
+        return self._read("nvmlDeviceGetGraphicsRunningProcesses")
+
+    def mps(self) -> list[GpuProcess] | None:
+        return self._read("nvmlDeviceGetMPSComputeRunningProcesses")
+
+    def every(self) -> list[GpuProcess] | None:
+        """Merge the lists: a process in several of them holds its memory once.
+
+        None where no list is told. Keyed by process and instance, with the larger memory.
+        """
+        lists = [self.compute(), self.graphics(), self.mps()]
+        if all(rows is None for rows in lists):
+            return None
+        merged: dict[tuple[int, int | None, int | None], GpuProcess] = {}
+        for row in (row for rows in lists for row in rows or ()):
+            key = (row.process_id, row.gpu_instance_id, row.compute_instance_id)
+            known = merged.get(key)
+            if known is None or (known.used_bytes or 0) < (row.used_bytes or 0):
+                merged[key] = row
+        return list(merged.values())
+
+    def _read(self, function: str) -> list[GpuProcess] | None:
+        for ending in self._endings:
+            rows = self._read_list(function + ending)
+            if rows is not None:
+                return rows
+        return None
+
+    def _read_list(self, name: str) -> list[GpuProcess] | None:
+        calls, code, count = self._card.calls, INSUFFICIENT_SIZE, c_uint()
+        for _ in range(GROWN_BUFFER_RETRIES):
+            count.value = len(self._rows)
+            code = calls.attempt(name, self._card.handle, byref(count), self._rows)
+            if code != INSUFFICIENT_SIZE:
+                break
+            self._rows = (pynvml.c_nvmlProcessInfo_v2_t * (2 * max(count.value, len(self._rows))))()
+        answer = calls.settle(name, code)
+        if answer is Answer.ABSENT:
+            return None
+        if answer is Answer.EMPTY:
+            return []
+        rows = self._rows[: min(count.value, len(self._rows))]
+        return [_process(row) for row in rows if row.pid not in (0, NOT_AVAILABLE_32)]
+
+
+def _process(row: Any) -> GpuProcess:
+    return GpuProcess(
+        row.pid,
+        None if row.usedGpuMemory == NOT_AVAILABLE_64 else row.usedGpuMemory,
+        None if row.gpuInstanceId == NOT_AVAILABLE_32 else row.gpuInstanceId,
+        None if row.computeInstanceId == NOT_AVAILABLE_32 else row.computeInstanceId,
+    )

@@ -1,0 +1,50 @@
+"""Which cards this node has on its PCI buses, whether or not the driver sees them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+VENDOR = "0x10de"
+# Display controllers: 0x0300 VGA, 0x0302 3D (cards without an output).
+DISPLAY_CLASS = "0x03"
+# Bound to this, a card belongs to a virtual machine, and is none of this node's driver.
+PASSED_THROUGH_DRIVER = "vfio-pci"
+
+
+@dataclass(slots=True)
+class PciBuses:
+    """The node's PCI devices, in sysfs."""
+
+    sysfs: Path
+    id: str = "pci"
+    lane: str = "node"
+    is_up: bool = True
+
+    def begin_round(self) -> None:
+        """Nothing is kept between rounds."""
+
+    def card_count(self) -> int | None:
+        """Count the vendor's cards of this node's own; None where sysfs does not tell.
+
+        The virtual functions of a vGPU host are parts of a card, not cards.
+        """
+        try:
+            devices = list((self.sysfs / "bus/pci/devices").iterdir())
+        except OSError:
+            return None
+        return sum(_is_card(device) for device in devices)
+
+
+def _is_card(device: Path) -> bool:
+    if _word(device / "vendor") != VENDOR or not _word(device / "class").startswith(DISPLAY_CLASS):
+        return False
+    if (device / "physfn").exists():
+        return False
+    return (device / "driver").resolve().name != PASSED_THROUGH_DRIVER
+
+
+def _word(path: Path) -> str:
+    """Read a one-word file; empty for a device that goes away while it is looked at."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,117 @@
+"""The page of each simulated node that ships, as it was reviewed.
+
+Without help lines and buckets, which the page of the fleet has in full: what is left can be read.
+"""
+
+import re
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from support.golden import assert_golden
+from support.simulated import IDENTITY, START_SECONDS
+
+from rightslice.exporter.collectors import ENABLED, load
+from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.lane import Lane
+from rightslice.exporter.sampler import Sampler
+from rightslice.exporter.simulate.machine import simulated_machine
+from rightslice.exporter.simulate.scenario import load_scenario
+
+GOLDEN = Path(__file__).parent / "golden"
+# Two whole minutes, and a bit: every scenario has shown what it shows by then.
+ROUNDS = 150
+# What this very process costs differs from run to run.
+COLLECTORS = tuple(name for name in ENABLED if name != "own_process")
+SCENARIOS = (
+    "driver-reload",
+    "hung-driver",
+    "late-driver",
+    "lost-card",
+    "mig-empty",
+    "mig-fragmented",
+    "mig-two-ci",
+    "mixed-models",
+    "nvlink-job",
+    "throttling",
+    "unified-memory",
+    "vgpu-guest",
+    "vgpu-host",
+)
+UUID = re.compile(r"GPU-[0-9a-f-]+")
+MOST_SERIES_PER_CARD = 170
+# In real time: a call that has not come back by then hangs.
+PATIENCE_SECONDS = 0.5
+
+
+def in_threads() -> Callable[[Lane], None]:
+    """Read each lane in a thread of its own, as a live node does; one that hangs is left alone."""
+    running: dict[str, threading.Thread] = {}
+
+    def read(lane: Lane) -> None:
+        before = running.get(lane.name)
+        if before is not None and before.is_alive():
+            return
+        running[lane.name] = threading.Thread(target=lane.read, daemon=True)
+        running[lane.name].start()
+        running[lane.name].join(PATIENCE_SECONDS)
+
+    return read
+
+
+@cache
+def page_of(name: str) -> str:
+    """Play a scenario, and give the whole page of its end."""
+    clock = ManualClock(START_SECONDS)
+    scenario, read = load_scenario(name), in_threads()
+    with simulated_machine(scenario, clock.clock()) as (_, paths):
+        sampler = Sampler(
+            Host("node-a", paths, clock.clock()),
+            {collector: load(collector) for collector in COLLECTORS},
+            clock.clock(),
+            IDENTITY,
+        )
+        for _ in range(ROUNDS):
+            sampler.sample(read)
+            clock.advance(1)
+        return sampler.page()[0].decode()
+
+
+def readable(page: str) -> str:
+    lines = [line for line in page.splitlines() if not line.startswith("#")]
+    return "\n".join(line for line in lines if "_bucket{" not in line) + "\n"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_page_of_a_scenario_is_as_reviewed(name: str, update_golden: bool) -> None:
+    head = f"# {' '.join(load_scenario(name).description.split())}\n"
+
+    assert_golden(GOLDEN / f"{name}.prom", head + readable(page_of(name)), update=update_golden)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_promtool_finds_nothing_wrong_with_the_page(name: str) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=page_of(name),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_a_card_with_every_reading_keeps_to_the_budget_of_series() -> None:
+    lines = [line for line in page_of("nvlink-job").splitlines() if not line.startswith("#")]
+    series = Counter(uuid for line in lines for uuid in UUID.findall(line))
+
+    assert len(series) == 8
+    assert max(series.values()) <= MOST_SERIES_PER_CARD
