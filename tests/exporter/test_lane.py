@@ -10,6 +10,7 @@ from support.pages import from_text
 from support.simulated import START_SECONDS
 
 from rightslice.contract.metrics import (
+    COLLECTOR_DEVICE_SUCCESS,
     COLLECTOR_FAILURES_TOTAL,
     GPU_MEMORY_USED_BYTES,
     GPU_OBSERVED_SECONDS_TOTAL,
@@ -19,6 +20,7 @@ from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.lane import DEADLINE_SECONDS, Lane, Task
+from rightslice.exporter.states import collector_samples
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble
 
@@ -145,6 +147,12 @@ def start_reading(lane: Lane, hang: Hang) -> threading.Thread:
     thread.start()
     assert hang.entered.wait(10)
     return thread
+
+
+def states(lane: Lane) -> list[Sample]:
+    """What a lane's collectors tell of their devices."""
+    told = collector_samples([lane])
+    return [sample for sample in told if sample.spec is COLLECTOR_DEVICE_SUCCESS]
 
 
 def test_the_first_reading_covers_nothing_and_the_others_the_time_between() -> None:
@@ -310,7 +318,7 @@ def test_before_its_first_round_a_lane_tells_nothing() -> None:
     each = bench()
 
     assert each.lane.is_up is None
-    assert list(each.lane.states()) == []
+    assert list(states(each.lane)) == []
 
 
 def test_a_lane_tells_whether_its_device_answered_in_the_last_round() -> None:
@@ -331,7 +339,7 @@ def test_each_collector_that_ran_tells_whether_it_served_its_device() -> None:
 
     each.rounds(1)
 
-    assert [(sample.labels, sample.value) for sample in each.lane.states()] == [
+    assert [(sample.labels, sample.value) for sample in states(each.lane)] == [
         (("meter_0", "GPU-0001"), 0),
         (("meter_1", "GPU-0001"), 1),
     ]
@@ -419,7 +427,7 @@ def test_a_call_that_hangs_is_counted_once_and_takes_every_gauge_of_the_lane_off
     assert each.failures() == {("meter_1", "stuck"): 1}
     assert USED not in each.names()
     assert each.lane.is_up is False
-    assert [sample.value for sample in each.lane.states()] == [0, 0]
+    assert [sample.value for sample in states(each.lane)] == [0, 0]
 
 
 def test_the_first_call_of_all_may_hang(hang: Hang) -> None:
@@ -431,7 +439,7 @@ def test_the_first_call_of_all_may_hang(hang: Hang) -> None:
     each.watch()
 
     assert each.lane.is_up is False
-    assert [sample.value for sample in each.lane.states()] == [0]
+    assert [sample.value for sample in states(each.lane)] == [0]
 
 
 def test_a_call_that_comes_back_brings_everything_back(hang: Hang) -> None:
@@ -450,7 +458,7 @@ def test_a_call_that_comes_back_brings_everything_back(hang: Hang) -> None:
     assert each.watch() is None
     assert each.lane.is_up
     assert USED in each.names()
-    assert [sample.value for sample in each.lane.states()] == [1]
+    assert [sample.value for sample in states(each.lane)] == [1]
     assert each.failures() == {("meter_0", "stuck"): 1}
     # Of the minute in which nothing was read, two intervals are bridged.
     assert each.meter.covered_seconds == [0, 1, 2]

@@ -4,7 +4,6 @@ A call that hangs in the driver stops its lane. Who watches the lanes sees it, a
 """
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rightslice.contract import metrics
@@ -157,14 +156,6 @@ class Lane:
     def is_up(self) -> bool | None:
         """Tell whether every device of the lane answered in the last round; None before one."""
         return False if self.hung is not None else self._answered
-
-    def states(self) -> Iterator[Sample]:
-        """Tell for each task that ran whether it served its device."""
-        for task in self.tasks:
-            if task.has_run:
-                is_good = task.reason is None and self.hung is None
-                labels = (task.name, task.device.id)
-                yield Sample(metrics.COLLECTOR_DEVICE_SUCCESS, is_good, labels)
 
     def retire(self) -> None:
         """End the lane; what it read last is not told any more. Its counters stay."""

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import AnyCollector, Device
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 from rightslice.exporter.inventory import NAME as INVENTORY
 from rightslice.exporter.inventory import Inventory
 from rightslice.exporter.lane import Lane, Task
+from rightslice.exporter.states import card_lanes, collector_samples, reason_of
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble
 
@@ -119,8 +120,14 @@ class Sampler:
         self._watch()
 
     def _assign_lanes(self) -> list[Lane]:
-        """Make a lane for each device that is new, end those of devices that are gone."""
-        with self._lanes_lock:  # the library is closed under it as well
+        """Make a lane for each device that is new, end those of devices that are gone.
+
+        Nothing is done while the library is being closed, which may itself hang: the watch over the
+        lanes must go on.
+        """
+        if not self._lanes_lock.acquire(blocking=False):
+            return []
+        try:
             wanted = self._wanted()
             self._leaving = [lane for lane in self._leaving if lane.is_reading]
             for name, lane in list(self._lanes.items()):
@@ -133,7 +140,9 @@ class Sampler:
                 self._lane(name, rows) for name, rows in wanted.items() if name not in self._lanes
             ]
             self._lanes |= {lane.name: lane for lane in new}
-        return new
+            return new
+        finally:
+            self._lanes_lock.release()
 
     def _wanted(self) -> dict[str, list[tuple[str, AnyCollector, Device]]]:
         """Give what each lane should read."""
@@ -158,7 +167,13 @@ class Sampler:
             if any(lane.hung for lane in lanes) or any(lane.is_reading for lane in self._leaving):
                 yield False
                 return
-            held = [lane for lane in lanes if lane.lock.acquire(timeout=QUIET_SECONDS)]
+            # Real time, whatever the clock: it is for calls that go on now.
+            until_seconds = time.monotonic() + QUIET_SECONDS
+            held = [
+                lane
+                for lane in lanes
+                if lane.lock.acquire(timeout=max(until_seconds - time.monotonic(), 0))
+            ]
             try:
                 is_quiet = len(held) == len(lanes)
                 if is_quiet:
@@ -178,10 +193,10 @@ class Sampler:
         lanes = list(self._lanes.values())
         for lane in lanes:
             lane.watch(now_seconds)
-        self._store.apply("lanes", self._lane_samples(lanes))
-        self._tell_cards(lanes, now_seconds)
-        read = [lane for lane in self._card_lanes(lanes) if lane.is_up is not None]
-        reasons = [self._reason(lane) for lane in read]
+        self._store.apply("lanes", collector_samples(lanes))
+        cards = card_lanes(lanes)
+        self._tell_cards(cards, now_seconds)
+        reasons = [reason_of(lane) for lane in cards if lane.is_up is not None]
         self._inventory.hear(reasons)
         if any(reason is not None for reason in reasons):
             self._inventory.look_again()
@@ -199,44 +214,12 @@ class Sampler:
         self._opening_trouble.failed("a call does not come back", now_seconds)
         self._store.apply(INVENTORY, samples)
 
-    def _lane_samples(self, lanes: list[Lane]) -> Iterator[Sample]:
-        """Tell of each collector whether it serves every device, since when, and its duration."""
-        by_collector: dict[str, list[Task]] = {}
-        for lane in lanes:
-            yield from lane.states()
-            for task in lane.tasks:
-                if task.has_run:
-                    by_collector.setdefault(task.name, []).append(task)
-        hung = {id(task) for lane in lanes if lane.hung for task in lane.tasks}
-        for name, tasks in by_collector.items():
-            is_good = all(task.reason is None and id(task) not in hung for task in tasks)
-            duration_seconds = sum(task.duration_seconds for task in tasks)
-            yield Sample(metrics.COLLECTOR_SUCCESS, is_good, (name,))
-            yield Sample(metrics.COLLECTOR_DURATION_SECONDS, duration_seconds, (name,))
-            seconds = [task.success_wall_seconds for task in tasks]
-            known = [second for second in seconds if second is not None]
-            if len(known) == len(tasks):
-                yield Sample(metrics.COLLECTOR_LAST_SUCCESS_TIMESTAMP_SECONDS, min(known), (name,))
-
-    def _card_lanes(self, lanes: list[Lane]) -> list[Lane]:
-        return [
-            lane for lane in lanes if any(isinstance(task.device, NvmlCard) for task in lane.tasks)
-        ]
-
-    def _reason(self, lane: Lane) -> Reason | None:
-        """Give why a lane's card does not answer; None while it does."""
-        if lane.is_up:
-            return None
-        failed = (task.reason for task in lane.tasks if task.reason is not None)
-        return Reason.STUCK if lane.hung else next(failed, Reason.UNKNOWN)
-
     def _tell_cards(self, lanes: list[Lane], now_seconds: float) -> None:
         """Tell which known cards answer, and forget those that are gone for long."""
-        card_lanes = self._card_lanes(lanes)
-        up = {lane.name for lane in card_lanes if lane.is_up}
+        up = {lane.name for lane in lanes if lane.is_up}
         listed = {card.id for card in self._host.gpus}
         # Not read yet, or by no collector: nothing is known of it.
-        unread = listed - {lane.name for lane in card_lanes if lane.is_up is not None}
+        unread = listed - {lane.name for lane in lanes if lane.is_up is not None}
         self._known_cards |= dict.fromkeys(listed, now_seconds)
         self._up_seconds |= dict.fromkeys(up, now_seconds)
         for uuid, seen_seconds in list(self._known_cards.items()):
