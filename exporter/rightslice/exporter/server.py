@@ -13,8 +13,9 @@ from rightslice.exporter.sampler import Sampler
 
 log = logging.getLogger(__name__)
 
-# A client that stops reading or writing is let go.
-CLIENT_TIMEOUT_SECONDS = 10
+# A client that stops reading or writing is let go; one that scrapes every minute keeps its
+# connection, and with it its thread.
+CLIENT_TIMEOUT_SECONDS = 75
 INDEX = b"""<!doctype html><title>rightslice-exporter</title>
 <h1>rightslice-exporter</h1><p><a href="/metrics">metrics</a> <a href="/healthz">health</a>
 <a href="/readyz">readiness</a></p>
@@ -72,6 +73,10 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     timeout = CLIENT_TIMEOUT_SECONDS
+    protocol_version = "HTTP/1.1"
+    # Head and body leave together, at once.
+    wbufsize = -1
+    disable_nagle_algorithm = True
     server_version = "rightslice-exporter"
     sys_version = ""
 

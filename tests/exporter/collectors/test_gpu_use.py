@@ -594,3 +594,20 @@ def test_while_a_card_settles_its_samples_are_read_and_not_kept_for_later() -> N
 
     assert first == BusyTime(0.0, 0.0, 0)
     assert second == BusyTime(1.0, 1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("process_count", "held"),
+    [
+        pytest.param(1, True, id="a process"),
+        pytest.param(0, None, id="pages that may be left over"),
+    ],
+)
+def test_memory_that_the_kernel_owns_is_no_proof_of_a_holder(
+    process_count: int, held: bool | None, simulate: Simulate
+) -> None:
+    card = simulated_card(memory_kind="os_managed", process_count=process_count)
+    (gpu,) = simulate(card).open()
+    gpu.memory()
+
+    assert is_held(gpu) is held

@@ -9,6 +9,7 @@ from support.pages import values
 from support.simulated import Simulate, SimulatedNode, constant, number, simulated_card, told
 
 from rightslice.contract.metrics import (
+    REJECTED_SAMPLES_TOTAL,
     SLICE_MEMORY_COMMITTED_BYTES,
     VGPU_BUSY_RATIO,
     VGPU_INSTANCE_INFO,
@@ -60,7 +61,11 @@ def guest_card(**changes: Any) -> Any:
 
 
 def read(node: SimulatedNode) -> list[Sample]:
-    return list(collect(node.open()[0], 5.0))
+    """Read the first card twice: load is told from the second reading on."""
+    gpu = node.open()[0]
+    list(collect(gpu, 0.0))
+    node.clock.advance(5)
+    return list(collect(gpu, 5.0))
 
 
 def of_one(samples: list[Sample], spec: Any) -> float:
@@ -167,9 +172,10 @@ def test_a_guest_that_ends_while_it_is_read_leaves_the_others(simulate: Simulate
     node = simulate(host(guest(), guest()))
     usual = getattr(node.library, INSTANCE_UUID)
     codes = iter((pynvml.NVML_ERROR_NOT_FOUND,))
+    (gpu,) = node.open()
     node.answer(INSTANCE_UUID, lambda *arguments: next(codes, None) or usual(*arguments))
 
-    samples = read(node)
+    samples = list(collect(gpu, 0.0))
 
     assert len(told(samples, VGPU_INSTANCE_INFO)) == 1
 
@@ -242,3 +248,18 @@ def test_the_name_of_a_type_is_asked_for_once(simulate: Simulate) -> None:
     node.sample_rounds(sampler, 30)
 
     assert called.count(TYPE_NAME) == 1
+
+
+def test_load_from_before_the_first_reading_is_not_told(simulate: Simulate) -> None:
+    (gpu,) = simulate(host(guest(0.5))).open()
+
+    assert told(list(collect(gpu, 0.0)), VGPU_BUSY_RATIO) == {}
+
+
+def test_memory_beyond_what_the_guest_was_given_is_refused_and_counted(
+    simulate: Simulate,
+) -> None:
+    samples = read(simulate(host(guest(memory_used_bytes=constant(5 * GIB)))))
+
+    assert told(samples, VGPU_MEMORY_USED_BYTES) == {}
+    assert Sample(REJECTED_SAMPLES_TOTAL, 1, ("vgpu", "out_of_range")) in samples

@@ -47,7 +47,8 @@ def is_held(gpu: NvmlCard) -> bool | None:
     if memory is not None and is_plausible(memory):
         reserve_bytes = MOST_RESERVED_BYTES if memory.reserved_bytes is None else 0
         if memory.used_bytes > HELD_MEMORY_BYTES + reserve_bytes:
-            return True
+            # Where the kernel owns the memory, pages outlive the process that had them.
+            return None if gpu.memory_kind == "os_managed" else True
         if memory.reserved_bytes is not None:
             return False
     return None if processes is None else False

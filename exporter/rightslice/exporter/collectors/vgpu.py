@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rightslice.contract.metrics import (
+    REJECTED_SAMPLES_TOTAL,
     SLICE_MEMORY_COMMITTED_BYTES,
     VGPU_BUSY_RATIO,
     VGPU_INSTANCE_INFO,
@@ -42,8 +43,11 @@ def _instance(gpu: NvmlCard, instance: VgpuInstance) -> Iterator[Sample]:
     yield Sample(VGPU_MEMORY_TOTAL_BYTES, instance.type.memory_bytes, labels)
     if instance.type.max_count:
         yield Sample(VGPU_SHARE_RATIO, 1 / instance.type.max_count, labels)
-    if instance.memory_used_bytes is not None:
-        yield Sample(VGPU_MEMORY_USED_BYTES, instance.memory_used_bytes, labels)
+    used_bytes = instance.memory_used_bytes
+    if used_bytes is not None and used_bytes > instance.type.memory_bytes:
+        yield Sample(REJECTED_SAMPLES_TOTAL, 1, ("vgpu", "out_of_range"))
+    elif used_bytes is not None:
+        yield Sample(VGPU_MEMORY_USED_BYTES, used_bytes, labels)
     if instance.busy_percent is not None:
         yield Sample(VGPU_BUSY_RATIO, instance.busy_percent / 100, labels)
     if instance.is_licensed is not None:
@@ -59,6 +63,7 @@ COLLECTOR = Collector(
         VGPU_MEMORY_TOTAL_BYTES,
         VGPU_LICENSED,
         SLICE_MEMORY_COMMITTED_BYTES,
+        REJECTED_SAMPLES_TOTAL,
     ),
     devices=lambda host: (
         card for card in host.gpus if card.identity.virtualization in (HOST, GUEST)

@@ -17,13 +17,13 @@ from support.simulated import (
 )
 
 from rightslice.exporter.host.nvml.card import (
-    GROWN_BUFFER_RETRIES,
     SAMPLE_BUFFER_LENGTH,
     MemoryReading,
 )
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.power import PowerReader
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
+from rightslice.exporter.host.nvml.rows import GROWN_BUFFER_RETRIES
 
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 SAMPLES, RATES = "nvmlDeviceGetSamples", "nvmlDeviceGetUtilizationRates"
@@ -80,6 +80,22 @@ def test_the_second_version_is_asked_for_by_its_own_number(simulate: Simulate) -
     card.memory()
 
     assert set(versions) == {0x02000028}
+
+
+def test_a_driver_whose_used_memory_holds_the_reserve_is_read_as_the_others_are(
+    simulate: Simulate,
+) -> None:
+    def answer(_: Any, memory: Any) -> int:
+        reading = memory._obj
+        reading.total, reading.reserved, reading.used, reading.free = 100, 10, 40, 60
+        return int(pynvml.NVML_SUCCESS)
+
+    node = simulate(simulated_card())
+    node.answer(MEMORY_V2, answer)
+    node.lack(MEMORY_V1)
+    (card,) = node.open()
+
+    assert card.memory() == MemoryReading(100, 30, 10)
 
 
 @pytest.mark.parametrize("code", ABSENT)

@@ -67,6 +67,21 @@ def test_holes_in_the_numbering_of_devices_are_passed_over(simulate: Simulate) -
     assert len(asked) == 7
 
 
+def test_a_device_that_is_not_ours_to_open_hides_no_other_and_makes_places_unknown(
+    simulate: Simulate,
+) -> None:
+    node = simulate(cut(HALF, SMALL_AT_THE_END))
+    usual = getattr(node.library, BY_INDEX)
+    codes = iter((pynvml.NVML_ERROR_NO_PERMISSION,))
+    node.answer(BY_INDEX, lambda *arguments: next(codes, None) or usual(*arguments))
+    (card,) = node.open()
+
+    layout = layout_of(card)
+
+    assert [instance.name for instance in layout.instances] == ["1g.5gb"]
+    assert layout.profiles is None
+
+
 def test_two_compute_instances_share_one_instance_and_its_memory(simulate: Simulate) -> None:
     (card,) = simulate(cut(SHARED_HALF)).open()
 

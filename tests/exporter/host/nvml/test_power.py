@@ -257,3 +257,23 @@ def test_a_guest_is_told_nothing_of_the_board(simulate: Simulate) -> None:
     (card,) = simulate(warm_card(virtualization="vgpu")).open()
 
     assert card.reader(PowerReader).read() == PowerReading(None, None, None, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("driver_version", "is_asked"),
+    [
+        pytest.param("570.158.01", True, id="the branch before"),
+        pytest.param("575.51.03", False, id="a branch with other numbers"),
+        pytest.param("580.95.05", True, id="the branch of the binding"),
+    ],
+)
+def test_a_field_that_means_something_else_in_a_driver_is_not_asked_for(
+    driver_version: str, is_asked: bool, simulate: Simulate
+) -> None:
+    (card,) = simulate(warm_card()).open()
+    card.driver_version = driver_version
+
+    asked = {field_id for field_id, _ in PowerReader(card)._fields.keys}
+
+    assert (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN in asked) == is_asked
+    assert pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP in asked

@@ -11,11 +11,11 @@ from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.processes import (
     FIRST_BUFFER_LENGTH,
-    GROWN_BUFFER_RETRIES,
     GpuProcess,
     ProcessLists,
     version_of,
 )
+from rightslice.exporter.host.nvml.rows import GROWN_BUFFER_RETRIES
 from rightslice.exporter.simulate.card import Mig, MigInstance, Process
 
 COMPUTE, GRAPHICS, MPS = (
@@ -133,8 +133,20 @@ def test_a_buffer_that_has_grown_stays_grown(simulate: Simulate) -> None:
     lists_of(card).compute()
     asked = calls_of(node, f"{COMPUTE}_v3")
 
+    card.begin_round()
     lists_of(card).compute()
 
+    assert len(asked) == 1
+
+
+def test_a_list_is_read_once_in_a_round(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    (card,) = node.open()
+    asked = calls_of(node, f"{COMPUTE}_v3")
+
+    first, again = lists_of(card).compute(), lists_of(card).compute()
+
+    assert first == again
     assert len(asked) == 1
 
 

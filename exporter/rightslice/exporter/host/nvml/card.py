@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import INSUFFICIENT_SIZE, SUCCESS, Answer, Calls, call
+from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, Calls, call
 from rightslice.exporter.host.nvml.errors import Reason
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
+from rightslice.exporter.host.nvml.rows import Rows
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +20,6 @@ R = TypeVar("R")
 
 # The driver keeps about 100 samples; the buffer grows if it has more.
 SAMPLE_BUFFER_LENGTH = 128
-GROWN_BUFFER_RETRIES = 3
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 
 # Marked when the two are compared: not to be done again.
@@ -89,7 +89,9 @@ class NvmlCard:
     _memory: MemoryReading | None = None
     _memory_is_fresh: bool = False
     _readers: dict[Any, Any] = field(default_factory=dict)
-    _samples: Any = field(default_factory=lambda: (pynvml.c_nvmlSample_t * SAMPLE_BUFFER_LENGTH)())
+    _samples: Rows = field(
+        default_factory=lambda: Rows(pynvml.c_nvmlSample_t, SAMPLE_BUFFER_LENGTH)
+    )
 
     @property
     def id(self) -> str:
@@ -150,43 +152,22 @@ class NvmlCard:
         was not watched. None where the card has no sample buffer; empty when nothing is new.
         """
         since_us = self.newest_sample_us
-        count = self._fill_samples(since_us or 0)
-        if count is None:
-            return None
-        stamped = sorted(
-            (sample.timeStamp, sample.sampleValue.uiVal)
-            for sample in self._samples[:count]
-            if sample.timeStamp
+        rows = self._samples.read(
+            self.calls,
+            "nvmlDeviceGetSamples",
+            self.handle,
+            c_uint(pynvml.NVML_GPU_UTILIZATION_SAMPLES),
+            c_ulonglong(since_us or 0),
+            byref(c_uint()),
         )
+        if rows is None:
+            return None
+        stamped = sorted((row.timeStamp, row.sampleValue.uiVal) for row in rows if row.timeStamp)
         # The driver may hand back the whole ring, stale slots included.
         fresh = [row for row in stamped if since_us is None or row[0] > since_us]
         if fresh:
             self.newest_sample_us = fresh[-1][0]
         return fresh if since_us is not None else fresh[-1:]
-
-    def _fill_samples(self, since_us: int) -> int | None:
-        """Read the driver's ring into our buffer; give the number of samples, None if absent."""
-        name = "nvmlDeviceGetSamples"
-        code = INSUFFICIENT_SIZE
-        count = c_uint()
-        for _ in range(GROWN_BUFFER_RETRIES):
-            count.value = len(self._samples)
-            code = self.calls.attempt(
-                name,
-                self.handle,
-                c_uint(pynvml.NVML_GPU_UTILIZATION_SAMPLES),
-                c_ulonglong(since_us),
-                byref(c_uint()),
-                byref(count),
-                self._samples,
-            )
-            if code != INSUFFICIENT_SIZE:
-                break
-            self._samples = (pynvml.c_nvmlSample_t * (2 * len(self._samples)))()
-        answer = self.calls.settle(name, code)
-        if answer is Answer.ABSENT:
-            return None
-        return min(count.value, len(self._samples)) if answer is Answer.VALUE else 0
 
     def utilisation_percent(self) -> int | None:
         """Read the share of the last sample period in which a kernel ran; None with MIG."""
@@ -210,11 +191,22 @@ def read_memory(calls: Calls, handle: Any) -> MemoryReading | None:
     if calls.ask(MEMORY_V2, handle, byref(both)) is Answer.VALUE and not _is_limited(
         calls, handle, both.total
     ):
-        return MemoryReading(both.total, both.used, both.reserved)
+        return MemoryReading(both.total, _used_bytes(both), both.reserved)
     plain = pynvml.c_nvmlMemory_t()
     if calls.ask(MEMORY_V1, handle, byref(plain)) is Answer.VALUE:
         return MemoryReading(plain.total, plain.used, None)
     return None
+
+
+def _used_bytes(both: Any) -> int:
+    """Give what is used without the driver's reserve.
+
+    NVIDIA's header says in one place that `used` leaves the reserve out, in another that it holds
+    it. Where it does, used and free make up the whole.
+    """
+    holds_reserve = both.reserved and both.used + both.free == both.total
+    used: int = both.used - both.reserved if holds_reserve else both.used
+    return used
 
 
 def _is_limited(calls: Calls, handle: Any, total_bytes: int) -> bool:

@@ -105,6 +105,8 @@ class MigReader:
         self._profiles: tuple[MigProfileInfo, ...] = ()
         self._layout: MigLayout | None = None
         self._is_old = False
+        # Whether the driver kept devices from us, whose files are not in our container.
+        self._is_partial = False
         self._memory: dict[int, MemoryReading | None] = {}
         self._memory_round = -1
 
@@ -165,6 +167,8 @@ class MigReader:
             device = known.get((found.uuid, found.gpu_instance_id), found)
             device.handle = found.handle
             by_instance.setdefault(device.gpu_instance_id, []).append(device)
+        if self._is_partial:  # an instance without a device may have one that we do not see
+            return MigLayout(tuple(_unplaced(by_instance)), None)
         if not self._profiles:
             self._profiles = tuple(self._read_profiles())
         try:
@@ -183,19 +187,19 @@ class MigReader:
         return MigLayout((*instances, *left), None if left else self._profiles)
 
     def _devices(self) -> Iterator[MigDevice]:
-        """List the MIG devices; their indices have holes."""
+        """List the MIG devices; their indices have holes, and some may not be ours to open."""
+        self._is_partial = False
         card, count = self._card, c_uint()
         name = "nvmlDeviceGetMaxMigDeviceCount"
         if card.calls.ask(name, card.handle, byref(count)) is not Answer.VALUE:
             return
         for index in range(count.value):
             handle = pynvml.c_nvmlDevice_t()
-            code = call(
-                "nvmlDeviceGetMigDeviceHandleByIndex", card.handle, c_uint(index), byref(handle)
-            )
-            if code != pynvml.NVML_ERROR_NOT_FOUND and _checked(
-                "nvmlDeviceGetMigDeviceHandleByIndex", code
-            ):
+            name = "nvmlDeviceGetMigDeviceHandleByIndex"
+            code = call(name, card.handle, c_uint(index), byref(handle))
+            if code == pynvml.NVML_ERROR_NO_PERMISSION:
+                self._is_partial = True
+            elif code != pynvml.NVML_ERROR_NOT_FOUND and _checked(name, code):
                 yield _device(handle)
 
     def _read_profiles(self) -> Iterator[MigProfileInfo]:

@@ -9,6 +9,7 @@ import pynvml
 from rightslice.exporter.host.nvml.calls import Answer
 from rightslice.exporter.host.nvml.errors import NOT_AVAILABLE_64
 from rightslice.exporter.host.nvml.fields import FieldReader
+from rightslice.exporter.host.nvml.processes import version_of
 
 if TYPE_CHECKING:
     from rightslice.exporter.host.nvml.card import NvmlCard
@@ -25,6 +26,10 @@ THROTTLE_FIELDS = {
     "hw_thermal": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, 0),
     "hw_power_brake": (pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, 0),
 }
+# In these drivers the last three numbers mean settings of power smoothing; the counters of the
+# reasons came with the branch after them.
+OTHER_FIELD_DRIVERS = ((575,), (580,))
+RENUMBERED = ("sw_thermal", "hw_thermal", "hw_power_brake")
 THROTTLE_BITS = {
     "sw_power_cap": pynvml.nvmlClocksEventReasonSwPowerCap,
     "sync_boost": pynvml.nvmlClocksEventReasonSyncBoost,
@@ -59,7 +64,14 @@ class PowerReader:
 
     def __init__(self, card: "NvmlCard") -> None:
         self._card = card
-        self._fields = FieldReader(card, (POWER, ENERGY, *THROTTLE_FIELDS.values()))
+        first, end = OTHER_FIELD_DRIVERS
+        is_other = first <= version_of(card.driver_version) < end
+        throttle = [
+            key
+            for reason, key in THROTTLE_FIELDS.items()
+            if not (is_other and reason in RENUMBERED)
+        ]
+        self._fields = FieldReader(card, (POWER, ENERGY, *throttle))
 
     def read(self) -> PowerReading:
         values = self._fields.read()

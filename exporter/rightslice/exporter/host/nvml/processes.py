@@ -1,20 +1,18 @@
 """Which processes NVML lists on a card, and the memory of each."""
 
 import re
-from ctypes import byref, c_uint
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import INSUFFICIENT_SIZE, Answer
 from rightslice.exporter.host.nvml.errors import NOT_AVAILABLE_32, NOT_AVAILABLE_64
+from rightslice.exporter.host.nvml.rows import Rows
 
 if TYPE_CHECKING:
     from rightslice.exporter.host.nvml.card import NvmlCard
 
 FIRST_BUFFER_LENGTH = 64
-GROWN_BUFFER_RETRIES = 3
 # Drivers in which the v3 list has a longer row than the binding knows, so that every second process
 # id is garbage; the v2 list is right there.
 LONG_ROW_DRIVERS = ((535, 43), (535, 104))
@@ -41,7 +39,9 @@ class ProcessLists:
 
     def __init__(self, card: "NvmlCard") -> None:
         self._card = card
-        self._rows = (pynvml.c_nvmlProcessInfo_v2_t * FIRST_BUFFER_LENGTH)()
+        self._rows = Rows(pynvml.c_nvmlProcessInfo_v2_t, FIRST_BUFFER_LENGTH)
+        self._lists: dict[str, list[GpuProcess] | None] = {}
+        self._round = -1
         first, end = LONG_ROW_DRIVERS
         has_long_rows = first <= version_of(card.driver_version) < end
         self._endings = ("_v2",) if has_long_rows else ("_v3", "_v2")
@@ -72,6 +72,16 @@ class ProcessLists:
         return list(merged.values())
 
     def _read(self, function: str) -> list[GpuProcess] | None:
+        """Read a list, once per round."""
+        if self._round != self._card.round_number:
+            self._round = self._card.round_number
+            self._lists.clear()
+        if function not in self._lists:
+            self._lists[function] = self._read_first(function)
+        return self._lists[function]
+
+    def _read_first(self, function: str) -> list[GpuProcess] | None:
+        """Read the list by the newest function that the driver has."""
         for ending in self._endings:
             rows = self._read_list(function + ending)
             if rows is not None:
@@ -79,19 +89,9 @@ class ProcessLists:
         return None
 
     def _read_list(self, name: str) -> list[GpuProcess] | None:
-        calls, code, count = self._card.calls, INSUFFICIENT_SIZE, c_uint()
-        for _ in range(GROWN_BUFFER_RETRIES):
-            count.value = len(self._rows)
-            code = calls.attempt(name, self._card.handle, byref(count), self._rows)
-            if code != INSUFFICIENT_SIZE:
-                break
-            self._rows = (pynvml.c_nvmlProcessInfo_v2_t * (2 * max(count.value, len(self._rows))))()
-        answer = calls.settle(name, code)
-        if answer is Answer.ABSENT:
+        rows = self._rows.read(self._card.calls, name, self._card.handle)
+        if rows is None:
             return None
-        if answer is Answer.EMPTY:
-            return []
-        rows = self._rows[: min(count.value, len(self._rows))]
         return [_process(row) for row in rows if row.pid not in (0, NOT_AVAILABLE_32)]
 
 

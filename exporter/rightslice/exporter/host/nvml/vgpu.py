@@ -2,19 +2,19 @@
 
 from ctypes import byref, c_uint, c_ulonglong, create_string_buffer
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import INSUFFICIENT_SIZE, SUCCESS, Answer, call
+from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, call
 from rightslice.exporter.host.nvml.errors import EMPTY_CODES, NvmlError, text_of
+from rightslice.exporter.host.nvml.rows import Rows
 
 if TYPE_CHECKING:
     from rightslice.exporter.host.nvml.card import NvmlCard
 
 POLICIES = {1: "vgpu_best_effort", 2: "vgpu_equal_share", 3: "vgpu_fixed_share"}
 MOST_VGPUS = 64
-GROWN_BUFFER_RETRIES = 3
 UUID_LENGTH = 80
 
 
@@ -45,9 +45,9 @@ class VgpuReader:
     def __init__(self, card: "NvmlCard") -> None:
         self._card = card
         self._types: dict[int, VgpuType] = {}
-        self._newest_sample_us = 0
-        self._ids = (c_uint * MOST_VGPUS)()
-        self._samples = (pynvml.c_nvmlVgpuInstanceUtilizationSample_t * MOST_VGPUS)()
+        self._newest_sample_us: int | None = None
+        self._ids = Rows(c_uint, MOST_VGPUS)
+        self._samples = Rows(pynvml.c_nvmlVgpuInstanceUtilizationSample_t, MOST_VGPUS)
 
     def policy(self) -> str | None:
         """Give the scheduler's policy; None where the driver does not tell."""
@@ -80,18 +80,8 @@ class VgpuReader:
         return found
 
     def _running(self) -> list[int] | None:
-        name, calls = "nvmlDeviceGetActiveVgpus", self._card.calls
-        code, count = INSUFFICIENT_SIZE, c_uint()
-        for _ in range(GROWN_BUFFER_RETRIES):
-            count.value = len(self._ids)
-            code = calls.attempt(name, self._card.handle, byref(count), self._ids)
-            if code != INSUFFICIENT_SIZE:
-                break
-            self._ids = (c_uint * (2 * max(count.value, len(self._ids))))()
-        answer = calls.settle(name, code)
-        if answer is Answer.ABSENT:
-            return None
-        return list(self._ids[: count.value]) if answer is Answer.VALUE else []
+        rows = self._ids.read(self._card.calls, "nvmlDeviceGetActiveVgpus", self._card.handle)
+        return None if rows is None else list(rows)
 
     def _type_of(self, number: int) -> VgpuType | None:
         type_id = c_uint()
@@ -117,36 +107,26 @@ class VgpuReader:
         return VgpuType(text_of(name.value).split(" ", 1)[-1], memory.value, most.value)
 
     def _busy_percents(self) -> dict[int, float]:
-        """Give each guest's mean share of the card over the samples since the last call."""
-        rows = self._new_samples()
-        shares: dict[int, list[int]] = {}
-        for row in rows:
-            percent = row.smUtil.uiVal
-            if row.timeStamp > self._newest_sample_us and 0 <= percent <= 100:
-                shares.setdefault(row.vgpuInstance, []).append(percent)
-        self._newest_sample_us = max((self._newest_sample_us, *(row.timeStamp for row in rows)))
-        return {number: sum(values) / len(values) for number, values in shares.items()}
+        """Give each guest's mean share of the card over the samples since the last call.
 
-    def _new_samples(self) -> list[Any]:
-        name, calls = "nvmlDeviceGetVgpuUtilization", self._card.calls
-        code, count = INSUFFICIENT_SIZE, c_uint()
-        for _ in range(GROWN_BUFFER_RETRIES):
-            count.value = len(self._samples)
-            code = calls.attempt(
-                name,
-                self._card.handle,
-                c_ulonglong(self._newest_sample_us),
-                byref(c_uint()),
-                byref(count),
-                self._samples,
-            )
-            if code != INSUFFICIENT_SIZE:
-                break
-            length = 2 * max(count.value, len(self._samples))
-            self._samples = (pynvml.c_nvmlVgpuInstanceUtilizationSample_t * length)()
-        if calls.settle(name, code) is not Answer.VALUE:
-            return []
-        return list(self._samples[: min(count.value, len(self._samples))])
+        The first call only finds the newest sample: what lies before it was not watched.
+        """
+        since_us = self._newest_sample_us
+        shares: dict[int, list[int]] = {}
+        rows = self._samples.read(
+            self._card.calls,
+            "nvmlDeviceGetVgpuUtilization",
+            self._card.handle,
+            c_ulonglong(since_us or 0),
+            byref(c_uint()),
+        )
+        for row in rows or ():
+            percent = row.smUtil.uiVal
+            if since_us is not None and row.timeStamp > since_us and 0 <= percent <= 100:
+                shares.setdefault(row.vgpuInstance, []).append(percent)
+        stamps = [row.timeStamp for row in rows or ()]
+        self._newest_sample_us = max((since_us or 0, *stamps)) if stamps or since_us else None
+        return {number: sum(values) / len(values) for number, values in shares.items()}
 
 
 def guest_licence(card: "NvmlCard") -> bool | None:
