@@ -1,6 +1,7 @@
 """Flags over environment over defaults, and a sentence for each bad value."""
 
 import argparse
+import re
 import socket
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rightslice.exporter.settings import (
     duration_seconds,
     interval_seconds,
     listen_address,
+    own_version,
     parser,
     read_settings,
 )
@@ -61,7 +63,7 @@ def test_every_value_can_come_from_the_environment() -> None:
             "RIGHTSLICE_PATH_PROCFS": "/host/proc",
             "RIGHTSLICE_PATH_KMSG": "/host/kmsg",
             "RIGHTSLICE_COLLECTOR_GPU_MEMORY": "false",
-            "RIGHTSLICE_SOMETHING_ELSE": "of no concern",
+            "RIGHTSLICE_REVISION": "abc123",
         },
     )
 
@@ -72,6 +74,81 @@ def test_every_value_can_come_from_the_environment() -> None:
     assert settings.min_cards == 8
     assert settings.paths == Paths(Path("/host/sys"), Path("/host/proc"), Path("/host/kmsg"))
     assert set(ENABLED) - set(settings.collectors) == {"gpu_memory"}
+    assert settings.revision == "abc123"
+
+
+def test_an_empty_variable_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("NODE_NAME", "REVISION", "SIMULATE", "SAMPLING_INTERVAL", "COLLECTOR_XID", "ELSE")
+
+    settings = read_settings([], {f"RIGHTSLICE_{name}": "" for name in names})
+
+    assert settings == read_settings([], {})
+    assert capsys.readouterr().err == ""
+
+
+def test_a_variable_that_stands_for_no_flag_is_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    read_settings([], {"RIGHTSLICE_PORT": "80", "RIGHTSLICE_COLLECTOR_GPUUSE": "off"})
+
+    assert capsys.readouterr().err == (
+        "rightslice-exporter: warning: no flag is set by "
+        "RIGHTSLICE_COLLECTOR_GPUUSE, RIGHTSLICE_PORT; see --help\n"
+    )
+
+
+def test_the_variables_of_flags_and_of_kubernetes_are_not_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    read_settings(
+        [],
+        {
+            "RIGHTSLICE_REVISION": "abc123",
+            "RIGHTSLICE_COLLECTOR_GPU_USE": "true",
+            "RIGHTSLICE_SERVICE_HOST": "10.0.0.1",
+            "RIGHTSLICE_PORT": "tcp://10.0.0.1:80",
+            "RIGHTSLICE_EXPORTER_SERVICE_HOST": "10.0.0.2",
+            "RIGHTSLICE_EXPORTER_SERVICE_PORT_HTTP": "19400",
+            "RIGHTSLICE_EXPORTER_PORT_19400_TCP_ADDR": "10.0.0.2",
+        },
+    )
+
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("word", ["1", "true", "yes", "on", "TRUE", "On"])
+def test_a_collector_stays_on_by_any_usual_word(word: str) -> None:
+    assert read_settings([], {"RIGHTSLICE_COLLECTOR_GPU_USE": word}).collectors == ENABLED
+
+
+@pytest.mark.parametrize("word", ["maybe", "2", "none", " "])
+def test_a_word_that_is_neither_yes_nor_no_is_refused(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        read_settings([], {"RIGHTSLICE_COLLECTOR_GPU_USE": word})
+
+    assert ending.value.code == 2
+    complaint = f"RIGHTSLICE_COLLECTOR_GPU_USE in the environment: want true or false, got {word!r}"
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        pytest.param(["--node.name=n\udcff"], {}, id="flag"),
+        pytest.param([], {"NODE_NAME": "n\udcff"}, id="as Kubernetes tells it"),
+        pytest.param([], {"RIGHTSLICE_REVISION": "n\udcff"}, id="revision"),
+    ],
+)
+def test_a_name_that_no_page_can_hold_is_refused(
+    arguments: list[str], environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        read_settings(arguments, environment)
+
+    assert ending.value.code == 2
+    assert r"want text in UTF-8, got 'n\udcff'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off"])
@@ -108,22 +185,39 @@ def test_a_node_that_may_have_no_card_is_ready_without_one() -> None:
         pytest.param("500ms", 0.5, id="milliseconds"),
         pytest.param("2m", 120.0, id="minutes"),
         pytest.param("1.5s", 1.5, id="fraction"),
+        pytest.param("0", 0.0, id="nothing, in any unit"),
     ],
 )
 def test_a_duration_is_a_number_with_its_unit(text: str, seconds: float) -> None:
     assert duration_seconds(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "1", "s", "1h", "-1s", "1 s", "1s2", "nan"])
-def test_a_duration_without_a_clear_unit_is_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="number with its unit"):
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        *((text, "want a number with its unit") for text in ("", "s", "-1s", "1s2", "nan", "١s")),
+        ("10", "the unit is missing, want 10s for seconds, got '10'"),
+        ("1 s", "want no space before the unit, as in 1s, got '1 s'"),
+        ("3d", "want ms, s or m for the unit, got '3d'"),
+    ],
+)
+def test_a_duration_without_a_clear_unit_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=complaint):
         duration_seconds(text)
 
 
-def test_sampling_faster_than_the_driver_answers_is_refused() -> None:
+@pytest.mark.parametrize("text", ["199ms", "0", "0s"])
+def test_sampling_faster_than_the_driver_answers_is_refused(text: str) -> None:
     assert interval_seconds("200ms") == 0.2
-    with pytest.raises(argparse.ArgumentTypeError, match=r"at least 0\.2 s"):
-        interval_seconds("199ms")
+    with pytest.raises(argparse.ArgumentTypeError, match=r"too short, want at least 0\.2 s"):
+        interval_seconds(text)
+
+
+@pytest.mark.parametrize("text", ["10.1s", "1m", "1h", f"{'9' * 400}s"])
+def test_sampling_slower_than_the_driver_forgets_is_refused(text: str) -> None:
+    assert interval_seconds("10s") == 10
+    with pytest.raises(argparse.ArgumentTypeError, match="too long, want at most 10 s"):
+        interval_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +233,14 @@ def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> Non
     assert listen_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "19400", "localhost", "localhost:", ":http", ":65536", ":-1"])
+def test_a_host_that_no_resolver_takes_is_refused() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"no host can be called 'a\.\.b'"):
+        listen_address("a..b:80")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "19400", "localhost", "localhost:", ":http", ":65536", ":-1", ":²"]
+)
 def test_an_address_without_a_possible_port_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="want HOST:PORT"):
         listen_address(text)
@@ -170,7 +271,17 @@ def test_a_wrong_flag_ends_with_2_and_names_what_is_wrong(
         read_settings(arguments, {})
 
     assert ending.value.code == 2
-    assert complaint in capsys.readouterr().err
+    usage, error = capsys.readouterr().err.splitlines()
+    assert re.fullmatch("usage: rightslice-exporter .*--help.*", usage)
+    assert complaint in error
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ending:
+        read_settings(["--version"], {})
+
+    assert ending.value.code == 0
+    assert capsys.readouterr().out == f"rightslice-exporter {own_version()}\n"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +304,7 @@ def test_a_wrong_variable_ends_with_2_and_names_its_flag(
 @pytest.mark.parametrize(
     "flag",
     [
+        "--version",
         "--web.listen-address",
         "--node.name",
         "--sampling.interval",
@@ -207,3 +319,8 @@ def test_a_wrong_variable_ends_with_2_and_names_its_flag(
 )
 def test_the_help_names_every_flag(flag: str) -> None:
     assert flag in parser().format_help()
+
+
+@pytest.mark.parametrize("what", ["200ms to 10s", "RIGHTSLICE_COLLECTOR_NAME=false"])
+def test_the_help_tells_bounds_and_variables(what: str) -> None:
+    assert what in " ".join(parser().format_help().split())

@@ -3,18 +3,38 @@
 import argparse
 import re
 import socket
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.host.host import Paths
 
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
-SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0}
+PROGRAM = "rightslice-exporter"
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)( *)([A-Za-z]*)")
+SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # Below this the driver's own answers repeat and the calls cost the workload time.
 SHORTEST_INTERVAL_SECONDS = 0.2
+# The driver's ring of utilisation samples holds about 16 s: what is read later has gaps. And a mean
+# of compute use stands only for a minute of which three quarters are covered.
+LONGEST_INTERVAL_SECONDS = 10.0
 LOG_LEVELS = ("debug", "info", "warning", "error")
+# In the environment, in any case; flags are switched by --name and --no-name.
+BOOLEANS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+VARIABLE_PREFIX = "RIGHTSLICE_"
+# Set by who builds an image; a flag would be of no use.
+REVISION_VARIABLE = "RIGHTSLICE_REVISION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +50,52 @@ class Settings:
     min_cards: int
     scenario: str | None
     log_level: str
+    revision: str
+
+
+def own_version() -> str:
+    """Give the version installed; a bare checkout of the folder has none."""
+    try:
+        return version("rightslice")
+    except PackageNotFoundError:
+        return "unpackaged"
 
 
 def duration_seconds(text: str) -> float:
-    """Read "1s", "500ms" or "2m"; the unit must be written."""
+    """Read "1s", "500ms" or "2m"; only 0 goes without a unit."""
     match = DURATION.fullmatch(text)
     if not match:
-        raise argparse.ArgumentTypeError(f"want a number with its unit, like 1s or 500ms: {text!r}")
-    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
+        raise argparse.ArgumentTypeError(
+            f"want a number with its unit, like 1s or 500ms, got {text!r}"
+        )
+    number, space, unit = match.groups()
+    if not unit and float(number) == 0:
+        return 0.0
+    if not unit:
+        raise argparse.ArgumentTypeError(
+            f"the unit is missing, want {number}s for seconds, got {text!r}"
+        )
+    if unit not in SECONDS_PER_UNIT:
+        raise argparse.ArgumentTypeError(f"want ms, s or m for the unit, got {text!r}")
+    if space:
+        raise argparse.ArgumentTypeError(
+            f"want no space before the unit, as in {number}{unit}, got {text!r}"
+        )
+    return float(number) * SECONDS_PER_UNIT[unit]
 
 
 def interval_seconds(text: str) -> float:
-    """Read the sampling interval, which has a lower bound."""
+    """Read the sampling interval, which has a lower and an upper bound."""
     seconds = duration_seconds(text)
     if seconds < SHORTEST_INTERVAL_SECONDS:
         raise argparse.ArgumentTypeError(
-            f"want at least {SHORTEST_INTERVAL_SECONDS} s between samples, got {text!r}"
+            f"too short, want at least {SHORTEST_INTERVAL_SECONDS:g} s between samples, "
+            f"got {text!r}"
+        )
+    if seconds > LONGEST_INTERVAL_SECONDS:
+        raise argparse.ArgumentTypeError(
+            f"too long, want at most {LONGEST_INTERVAL_SECONDS:g} s between samples (the driver "
+            f"forgets its own after some 16 s), got {text!r}"
         )
     return seconds
 
@@ -67,19 +117,34 @@ def path(text: str) -> Path:
 def listen_address(text: str) -> tuple[str, int]:
     """Read "HOST:PORT", ":PORT" (all interfaces) or "[IPV6]:PORT"."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"want HOST:PORT or :PORT, got {text!r}")
+    try:
+        host.encode("idna")
+    except UnicodeError as error:
+        raise argparse.ArgumentTypeError(f"no host can be called {host!r}") from error
     return host.strip("[]"), int(port)
 
 
 def parser() -> argparse.ArgumentParser:
     """Build the command line, from which `--help` comes."""
     flags = argparse.ArgumentParser(
-        prog="rightslice-exporter",
+        prog=PROGRAM,
+        # One line: a wrong flag's complaint is not to be searched for below thirty of them.
+        usage="%(prog)s [FLAG ...]  (%(prog)s --help lists the flags)",
         description="Exports GPU use of this node for Prometheus, sampled every second.",
         epilog="Each flag can be set in the environment as well: --node.name as "
-        "RIGHTSLICE_NODE_NAME. A flag wins over the environment.",
+        "RIGHTSLICE_NODE_NAME. A collector is switched off by RIGHTSLICE_COLLECTOR_NAME=false, the "
+        "collector gpu_power by RIGHTSLICE_COLLECTOR_GPU_POWER=false; true and false can be "
+        "written as 1 and 0, yes and no, on and off as well. A flag wins over the environment, and "
+        "an empty variable says nothing.",
         allow_abbrev=False,
+    )
+    flags.add_argument(
+        "--version",
+        action="version",
+        version=f"%(prog)s {own_version()}",
+        help="print the version and exit",
     )
     flags.add_argument(
         "--web.listen-address",
@@ -101,7 +166,8 @@ def parser() -> argparse.ArgumentParser:
         type=interval_seconds,
         default="1s",
         metavar="DURATION",
-        help="time between two samples (default %(default)s)",
+        help=f"time between two samples, from {SHORTEST_INTERVAL_SECONDS * 1000:g}ms to "
+        f"{LONGEST_INTERVAL_SECONDS:g}s (default %(default)s)",
     )
     for name, default, what in (
         ("sysfs", "/sys", "where the node's sysfs is mounted"),
@@ -150,39 +216,90 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _environment_name(flag: str) -> str:
-    return "RIGHTSLICE_" + re.sub(r"[.-]", "_", flag.removeprefix("--")).upper()
+    return VARIABLE_PREFIX + re.sub(r"[.-]", "_", flag.removeprefix("--")).upper()
+
+
+def _flags_by_variable(flags: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    return {
+        _environment_name(action.option_strings[0]): action
+        for action in flags._actions  # argparse has no public list of its flags
+        if action.dest not in ("help", "version")
+    }
 
 
 def _environment_arguments(
     flags: argparse.ArgumentParser, environment: Mapping[str, str]
-) -> list[str]:
+) -> Iterator[str]:
     """Turn RIGHTSLICE_... variables into the flags that they stand for."""
-    arguments = []
-    for action in flags._actions:  # argparse has no public list of its flags
-        flag = action.option_strings[0] if action.option_strings else ""
-        value = environment.get(_environment_name(flag)) if flag.startswith("--") else None
-        if value is None:
+    for name, action in _flags_by_variable(flags).items():
+        value, flag = environment.get(name), action.option_strings[0]
+        if not value:
             continue
-        if isinstance(action, argparse.BooleanOptionalAction):
-            off = value.lower() in ("0", "false", "no", "off")
-            arguments.append(flag.replace("--", "--no-", 1) if off else flag)
+        if not isinstance(action, argparse.BooleanOptionalAction):
+            yield f"{flag}={value}"
+        elif value.lower() in BOOLEANS:
+            yield flag if BOOLEANS[value.lower()] else flag.replace("--", "--no-", 1)
         else:
-            arguments.append(f"{flag}={value}")
-    return arguments
+            flags.error(f"{name} in the environment: want true or false, got {value!r}")
+
+
+def _unknown_variables(flags: argparse.ArgumentParser, environment: Mapping[str, str]) -> list[str]:
+    """Give those RIGHTSLICE_... variables that nothing reads: misspelt, or another program's."""
+    suffix = "SERVICE_HOST"
+    # Kubernetes tells each pod of the services around it, one called "rightslice" by our prefix.
+    of_services = tuple(
+        name.removesuffix(suffix) + kind
+        for name in environment
+        if name.endswith(f"_{suffix}")
+        for kind in ("SERVICE_", "PORT")
+    )
+    known = {REVISION_VARIABLE, *_flags_by_variable(flags)}
+    return sorted(
+        name
+        for name, value in environment.items()
+        if name.startswith(VARIABLE_PREFIX)
+        and value
+        and name not in known
+        and not name.startswith(of_services)
+    )
+
+
+def _is_utf8(text: str) -> bool:
+    """Tell whether the page can hold it; bytes of another encoding cannot be written."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Read flags over environment over defaults; exits with 2 and a sentence on a bad value."""
+    """Read flags over environment over defaults; exits with 2 and a sentence on a bad value.
+
+    Warns on standard error: there is no log before its level is known.
+    """
     flags = parser()
     given = flags.parse_args([*_environment_arguments(flags, environment), *arguments])
+    unknown = _unknown_variables(flags, environment)
+    if unknown:
+        print(  # noqa: T201
+            f"{PROGRAM}: warning: no flag is set by {', '.join(unknown)}; see --help",
+            file=sys.stderr,
+        )
+    node = given.node or environment.get("NODE_NAME") or socket.gethostname()
+    revision = environment.get(REVISION_VARIABLE, "")
+    for what, text in (("the node's name (--node.name)", node), (REVISION_VARIABLE, revision)):
+        if not _is_utf8(text):
+            flags.error(f"{what}: want text in UTF-8, got {text!r}")
     return Settings(
         listen_host=given.listen[0],
         listen_port=given.listen[1],
-        node=given.node or environment.get("NODE_NAME") or socket.gethostname(),
+        node=node,
         interval_seconds=given.interval_seconds,
         collectors=tuple(name for name in ENABLED if getattr(given, f"collector_{name}")),
         paths=Paths(given.path_sysfs, given.path_procfs, given.path_kmsg),
         min_cards=given.min_cards,
         scenario=given.scenario,
         log_level=given.log_level,
+        revision=revision,
     )

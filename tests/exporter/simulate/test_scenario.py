@@ -1,5 +1,6 @@
 """Scenario files: those that ship, and what is said about wrong ones."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,12 @@ def test_a_level_with_a_peak_is_read(tmp_path: Path) -> None:
         pytest.param("cards: [", "not YAML", id="not YAML"),
         pytest.param("- 1", "want a mapping with description and cards", id="a list"),
         pytest.param("", "want a mapping with description and cards", id="empty"),
+        pytest.param("description: 2024-13-45", "not YAML", id="a date that cannot be"),
+        pytest.param("[" * 5000, "not YAML", id="brackets without end"),
+        pytest.param("description: M.\ninclude: [7]", "include 0 is 7", id="include of a number"),
+        pytest.param(
+            'description: M.\ninclude: ["a\\0b"]', "cannot read .*null", id="include of no path"
+        ),
         pytest.param("description: Mine.", "no cards", id="no cards"),
         pytest.param(f"cards:{CARD}", "description", id="no description"),
         pytest.param("description: M.\ncards: [{name: A10}]", "memory_total_mib", id="no memory"),
@@ -126,7 +133,51 @@ def test_a_wrong_scenario_says_what_is_wrong(text: str, complaint: str, tmp_path
 def test_a_scenario_that_includes_itself_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, f"description: M.\ninclude: [{tmp_path / 'mine.yaml'}]")
 
-    with pytest.raises(ScenarioError, match="includes itself"):
+    with pytest.raises(ScenarioError, match=r"^scenario \S+: the file, include 0: .* itself"):
+        load_scenario(path)
+
+
+def test_scenarios_that_include_each_other_are_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    path = written(tmp_path, f"description: M.\ninclude: [{other}]")
+    other.write_text(f"description: O.\ninclude: [{path}]", encoding="utf-8")
+
+    with pytest.raises(ScenarioError, match=r"mine.yaml: .*other.yaml: .* includes itself"):
+        load_scenario(path)
+
+
+def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=f"^cannot read {tmp_path}: Is a directory$"):
+        load_scenario(str(tmp_path))
+
+
+def test_a_file_that_is_not_text_is_no_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\x7fELF\xff\xfe\x00")
+
+    with pytest.raises(ScenarioError, match=f"^cannot read {path}: not text in UTF-8"):
+        load_scenario(str(path))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_is_not_ours_to_read_is_told_as_that(tmp_path: Path) -> None:
+    path = written(tmp_path, "description: Mine.")
+    Path(path).chmod(0)
+
+    with pytest.raises(ScenarioError, match=f"^cannot read {path}: Permission denied$"):
+        load_scenario(path)
+
+
+def test_a_file_that_cannot_be_read_tells_the_reason() -> None:
+    with pytest.raises(ScenarioError, match=r"^cannot read /proc/self/mem: Input/output error$"):
+        load_scenario("/proc/self/mem")
+
+
+def test_two_cards_at_one_place_are_refused(tmp_path: Path) -> None:
+    place = '    pci_bus_id: "00000000:07:00.0"\n'
+    path = written(tmp_path, f"description: Mine.\ncards:{CARD}{CARD.lstrip(chr(10))}{place}")
+
+    with pytest.raises(ScenarioError, match=r"cards 0 and 1 both stand at 00000000:07:00\.0"):
         load_scenario(path)
 
 

@@ -1,12 +1,17 @@
 """The scenarios that ship, played: what their descriptions promise is what NVML answers."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pynvml
 import pytest
+from support.simulated import START_SECONDS
 
+from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.pci import PciBuses
+from rightslice.exporter.simulate.machine import simulated_machine
 from rightslice.exporter.simulate.scenario import Scenario, load_scenario, scenario_names
 
 from .conftest import Played
@@ -35,8 +40,15 @@ READINGS: dict[str, Callable[[Any], Any]] = {
         "nvmlGpmQueryDeviceSupport",
     )
 }
-# How a simulated card may say that it has no such reading.
-ABSENT = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+NO_PERMISSION = pynvml.NVML_ERROR_NO_PERMISSION
+# How a simulated card may say that it has no such reading, or none for us.
+ABSENT = (
+    pynvml.NVML_ERROR_NOT_SUPPORTED,
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    NO_PERMISSION,
+)
+# Those in which the driver lists fewer cards than there are.
+FEWER_CARDS = {"late-driver", "card-missing"}
 
 
 def code_of(read: Callable[[], Any]) -> int:
@@ -47,7 +59,7 @@ def code_of(read: Callable[[], Any]) -> int:
     return int(pynvml.NVML_SUCCESS)
 
 
-@pytest.mark.parametrize("name", sorted(set(scenario_names()) - {"late-driver"}))
+@pytest.mark.parametrize("name", sorted(set(scenario_names()) - FEWER_CARDS))
 def test_every_scenario_answers_or_says_that_it_cannot(
     name: str, play_scenario: PlayScenario
 ) -> None:
@@ -94,6 +106,36 @@ def test_the_lost_card_is_lost_after_a_minute_and_alone(play_scenario: PlayScena
     assert codes == [0, 0, 0, pynvml.NVML_ERROR_GPU_IS_LOST, 0, 0, 0, 0]
     assert pynvml.nvmlDeviceGetCount() == 8
     assert pynvml.nvmlEventSetWait_v2(events, 0).eventData == 79
+
+
+def test_the_missing_card_is_on_the_buses_and_never_listed() -> None:
+    scenario, clock = load_scenario("card-missing"), ManualClock(START_SECONDS)
+    with simulated_machine(scenario, clock.clock()) as (_, paths):
+        pynvml.nvmlInit()
+        uuids = [
+            pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index))
+            for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+
+        assert uuids == [card.uuid for card in scenario.cards if card is not scenario.cards[3]]
+        assert PciBuses(paths.sysfs).card_count() == 8
+
+
+def test_who_is_not_privileged_sees_instances_and_not_where_they_lie(
+    play_scenario: PlayScenario,
+) -> None:
+    handle = play_scenario(load_scenario("mig-unprivileged")).handle()
+    mig_devices = []
+    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        with suppress(pynvml.NVMLError_NotFound):
+            mig_devices.append(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))
+
+    used_mib = [pynvml.nvmlDeviceGetMemoryInfo(each).used // 2**20 for each in mig_devices]
+
+    assert len(used_mib) == 3
+    assert all(used_mib)
+    assert code_of(partial(pynvml.nvmlDeviceGetMemoryInfo, handle)) == NO_PERMISSION
+    assert code_of(partial(pynvml.nvmlDeviceGetGpuInstanceById, handle, 0)) == NO_PERMISSION
 
 
 def test_the_reloaded_driver_counts_from_0(play_scenario: PlayScenario) -> None:

@@ -1,5 +1,6 @@
 """Scenarios: YAML files that say which cards a simulated node has and what happens to them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -48,8 +49,11 @@ def scenario_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".yaml") for name in names))
 
 
-def load_scenario(name: str) -> Scenario:
-    """Load a scenario by its name, or from a YAML file by its path. Raises ScenarioError."""
+def load_scenario(name: str, including: tuple[str, ...] = ()) -> Scenario:
+    """Load a scenario by its name, or from a YAML file by its path. Raises ScenarioError.
+
+    `including` are those that include it, and must not be included again.
+    """
     try:
         import yaml
     except ImportError as error:
@@ -59,16 +63,15 @@ def load_scenario(name: str) -> Scenario:
     text = _scenario_text(name)
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    # A date or number that cannot be, and brackets without end, come as they are.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ScenarioError(f"scenario {name}: not YAML: {error}") from error
     if not isinstance(document, dict):
         raise ScenarioError(f"scenario {name}: want a mapping with description and cards")
     try:
-        return _scenario(Path(name).stem, document)
+        return _scenario(Path(name).stem, document, (*including, name))
     except ScenarioError as error:
         raise ScenarioError(f"scenario {name}: {error}") from error
-    except RecursionError as error:
-        raise ScenarioError(f"scenario {name}: includes itself; take that include out") from error
 
 
 def _scenario_text(name: str) -> str:
@@ -77,19 +80,31 @@ def _scenario_text(name: str) -> str:
         return folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     try:
         return Path(name).read_text(encoding="utf-8")
-    except OSError as error:
+    except FileNotFoundError as error:
         known = ", ".join(scenario_names())
         raise ScenarioError(
             f"no scenario {name!r}; there are {known}, or give the path of a YAML file"
         ) from error
+    except OSError as error:
+        raise ScenarioError(f"cannot read {name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(
+            f"cannot read {name}: not text in UTF-8; give the path of a YAML file"
+        ) from error
+    except ValueError as error:  # a NUL in the path
+        raise ScenarioError(f"cannot read {name!r}: {error}") from error
 
 
-def _scenario(name: str, document: dict[str, Any]) -> Scenario:
+def _scenario(name: str, document: dict[str, Any], including: tuple[str, ...]) -> Scenario:
     section = Section("the file", document, SCENARIO_KEYS)
     cards: list[SimulatedCard] = []
     events: list[Event] = []
-    for _, other in section.rows("include"):
-        included = load_scenario(other)
+    for place, other in section.rows("include"):
+        if not isinstance(other, str):
+            raise ScenarioError(f"{place} is {other!r}; want a scenario's name or YAML file")
+        if other in including:
+            raise ScenarioError(f"{place}: {other} includes itself; take that include out")
+        included = load_scenario(other, including)
         events += (_moved(event, len(cards)) for event in included.events)
         cards += included.cards
     own = [
@@ -101,6 +116,7 @@ def _scenario(name: str, document: dict[str, Any]) -> Scenario:
     )
     if not cards and not own:
         raise ScenarioError("no cards; list some, or include a scenario that has some")
+    _check_places((*cards, *own))
     return Scenario(
         name=name,
         description=section.text("description"),
@@ -108,6 +124,18 @@ def _scenario(name: str, document: dict[str, Any]) -> Scenario:
         cards=(*cards, *own),
         events=tuple(events),
     )
+
+
+def _check_places(cards: Sequence[SimulatedCard]) -> None:
+    """Refuse two cards at one place. Raises ScenarioError."""
+    taken: dict[str, int] = {}
+    for index, card in enumerate(cards):
+        bus_id = card.bus_id_at(index).lower()
+        if bus_id in taken:
+            raise ScenarioError(
+                f"cards {taken[bus_id]} and {index} both stand at {bus_id}; change a pci_bus_id"
+            )
+        taken[bus_id] = index
 
 
 def _moved(event: Event, count: int) -> Event:

@@ -1,5 +1,6 @@
 """Reads the cards of a scenario."""
 
+import re
 import uuid
 from typing import Any
 
@@ -53,6 +54,9 @@ CARD_KEYS = frozenset(
         "faults",
     )
 )
+BUS_ID = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+PROCESS_KEYS = ("pid", "memory_mib", "kind")
+WORKLOAD_KEYS = ("namespace", "pod", "container")
 ECC_KEYS = ("corrected", "uncorrected")
 REMAP_KEYS = ("correctable", "uncorrectable", "pending", "failure")
 TRAFFIC_KEYS = ("tx_bytes_per_second", "rx_bytes_per_second")
@@ -66,7 +70,7 @@ def card_of(place: str, key: str, value: Any) -> SimulatedCard:
     name = row.text("name")
     memory_total_bytes = int(row.number("memory_total_mib") * BYTES_PER_MIB)
     processes = tuple(_process(*told) for told in row.rows("processes"))
-    workload = row.section("workload", ("namespace", "pod", "container"))
+    workload = row.section("workload", WORKLOAD_KEYS)
     mig = row.section("mig", MIG_KEYS)
     vgpu = row.section("vgpu", VGPU_KEYS)
     return SimulatedCard(
@@ -95,7 +99,7 @@ def card_of(place: str, key: str, value: Any) -> SimulatedCard:
         virtualization=row.word("virtualization", VIRTUALIZATIONS, "none"),
         mig=None if mig is None else mig_of(mig, key, name),
         vgpu=None if vgpu is None else vgpu_of(vgpu, key),
-        pci_bus_id=row.text("pci_bus_id", ""),
+        pci_bus_id=_bus_id(row) if "pci_bus_id" in row else "",
     )
 
 
@@ -110,6 +114,13 @@ def faults_of(row: Section) -> dict[str, int]:
 def ecc_of(row: Section) -> Ecc | None:
     ecc = row.section("ecc", ECC_KEYS)
     return None if ecc is None else Ecc(ecc.whole("corrected", 0), ecc.whole("uncorrected", 0))
+
+
+def _bus_id(row: Section) -> str:
+    text = row.text("pci_bus_id")
+    if not BUS_ID.fullmatch(text):
+        raise row.wrong("pci_bus_id", "an address as NVML writes it, such as '00000000:C1:00.0'")
+    return text
 
 
 def _code(row: Section, function: str, word: Any) -> int:
@@ -135,7 +146,7 @@ def _workload(row: Section) -> Workload:
 
 
 def _process(place: str, value: Any) -> Process:
-    row = Section(place, value, ("pid", "memory_mib", "kind"))
+    row = Section(place, value, PROCESS_KEYS)
     unknown = row.required("memory_mib") is None
     return Process(
         row.whole("pid"),

@@ -8,6 +8,10 @@ from rightslice.exporter.simulate.card import ScenarioError
 from rightslice.exporter.simulate.load import Level, Peak
 
 NOTHING: Mapping[str, Any] = {}
+LEVEL_KEYS = ("low", "high", "peak")
+PEAK_KEYS = ("value", "every_seconds", "for_seconds")
+# Above any figure of a card, and far below what a float can hold.
+MOST = 1e18
 
 
 class Section:
@@ -89,11 +93,11 @@ class Section:
         if not isinstance(value, dict):
             level = self.number(key) * scale
             return Level(level, level, seed=seed)
-        parts = Section(f"{self.place}, {key}", value, ("low", "high", "peak"))
+        parts = Section(f"{self.place}, {key}", value, LEVEL_KEYS)
         low, high = parts.number("low") * scale, parts.number("high") * scale
         if low > high:
             raise self.wrong(key, "a low that is not above high")
-        peak = parts.section("peak", ("value", "every_seconds", "for_seconds"))
+        peak = parts.section("peak", PEAK_KEYS)
         return Level(low, high, None if peak is None else _peak(peak, scale), seed)
 
     def ratio(self, key: str, seed_key: str) -> Level | None:
@@ -105,7 +109,8 @@ class Section:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Tell whether it is one that can be reckoned with: YAML also has .inf and .nan."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def _peak(section: Section, scale: float) -> Peak:
