@@ -12,6 +12,7 @@ from rightslice.api.__main__ import commands
 from rightslice.api.command import add_common_flags
 from rightslice.contract.metrics import CONTRACT
 from rightslice.contract.spec import Kind, MetricSpec
+from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.settings import parser as exporter_parser
 from rightslice.exporter.simulate.scenario import load_scenario, scenario_names
 
@@ -19,9 +20,11 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 # A label means the same on every metric. One that is missing here fails the build.
 LABELS = {
-    "uuid": "The card, by NVML's UUID (`GPU-...`). Equal to dcgm-exporter's `UUID`.",
+    "uuid": "The card, by NVML's UUID (`GPU-...`). Equal to dcgm-exporter's `UUID`. Empty for an "
+    "error (Xid) on a card that NVML does not list.",
     "signal": "What was observed: `memory`, `busy` or `allocation` for observed seconds; "
-    "`memory` or `compute` for histograms.",
+    "`memory` or `compute` for histograms. `busy` starts 30 s after a card or driver came up while "
+    "we watched: what it says before is its own start-up.",
     "gpu": "Index of the card on its node. It may change with a restart; `uuid` does not.",
     "name": "Model of the card, as NVML writes it.",
     "pci_bus_id": "Place of the card on the PCI bus.",
@@ -49,8 +52,9 @@ LABELS = {
     "vgpu_uuid": "The vGPU, by NVML's UUID; empty when the guest itself tells.",
     "node": "Name of the node: `--node.name`, else `NODE_NAME`, else the host name.",
     "collector": "Part of the exporter; `nvml` is the library itself.",
-    "device": "What the collector read, for a card its UUID; empty for the library itself, and for "
-    "a card that cannot be opened its `index` in the driver's list.",
+    "device": "What the collector read: for a card its UUID, `self` (this process), `pci` (the "
+    "buses), `events` (what the driver reports), `xid` (the errors of both sources); for `nvml` "
+    "empty, and for a card that cannot be opened its `index` in the driver's list.",
     "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
     "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`) or was refused. Of throttling: "
     "`sw_power_cap`, `sw_thermal`, `hw_thermal`, `hw_power_brake`, `sync_boost`.",
@@ -65,6 +69,10 @@ HEAD = """\
 The contract between `rightslice-exporter` and what computes with its page: rules, dashboards and
 ledger. Base units only: seconds, bytes, a ratio from 0 to 1. A series that is missing means
 unknown. It is never written as 0, and it never counts as idle.
+
+The column collector says which part of the exporter tells a metric. Without that part, say
+`gpu_power`, which `--no-collector.gpu-power` or `RIGHTSLICE_COLLECTOR_GPU_POWER=false` switches
+off, the metric is absent; where several tell it, without all of them.
 """
 
 COMMANDS_HEAD = """\
@@ -73,7 +81,13 @@ COMMANDS_HEAD = """\
 
 Every flag can be set in the environment as well: `--node.name` as `RIGHTSLICE_NODE_NAME`, a flag
 that may be given often as a list with commas. A flag wins over the environment, the environment
-over the file that `rightslice` takes with `--config`, that over the default.
+over the file that `rightslice` takes with `--config`, that over the default. An empty variable
+counts as not given.
+
+A collector of `rightslice-exporter` is switched off in the environment by
+`RIGHTSLICE_COLLECTOR_NAME=false`: `gpu_power` by `RIGHTSLICE_COLLECTOR_GPU_POWER=false`. It takes
+true and false, 1 and 0, yes and no, on and off, in any case. A variable `RIGHTSLICE_...` that
+stands for no flag is warned of.
 
 `rightslice` ends with 0 when it has an answer (no advice with its reason is one), 1 when it cannot
 listen, 2 on bad usage, 3 when a source cannot be read, 4 when the ledger cannot be used.
@@ -89,8 +103,9 @@ SCENARIOS_HEAD = """\
 
 `rightslice-exporter --simulate=NAME` serves a node that is not there: the driver's library is
 simulated below the binding, the buses, processes and kernel log as files; all above is the same
-code as on a real node. Times count from the start. A YAML file of your own does as well as a name;
-those that ship lie in `exporter/rightslice/exporter/simulate/scenarios`.
+code as on a real node. Times count from the start. A YAML file of your own does as well as a name:
+[scenario-files.md](scenario-files.md) tells what it may say. Those that ship lie in
+`exporter/rightslice/exporter/simulate/scenarios`.
 """
 
 LABELS_HEAD = """
@@ -120,7 +135,16 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[st
     yield from map(row, rows)
 
 
-def metric_row(spec: MetricSpec) -> tuple[str, ...]:
+def collectors_of() -> dict[str, list[str]]:
+    """Give the collectors that tell each metric, by its name."""
+    found: dict[str, list[str]] = {}
+    for name in ENABLED:
+        for spec in load(name).specs:
+            found.setdefault(spec.name, []).append(name)
+    return found
+
+
+def metric_row(spec: MetricSpec, collectors: list[str]) -> tuple[str, ...]:
     return (
         f"`{spec.name}`",
         str(spec.kind),
@@ -129,6 +153,7 @@ def metric_row(spec: MetricSpec) -> tuple[str, ...]:
         spec.help,
         spec.source,
         spec.absent,
+        ", ".join(f"`{name}`" for name in collectors) or "always",
     )
 
 
@@ -137,10 +162,11 @@ def built(contract: Iterable[MetricSpec]) -> str:
     specs = sorted(contract, key=lambda spec: spec.name)
     labels = sorted({label for spec in specs for label in spec.labels})
     edges = sorted({spec.buckets for spec in specs if spec.kind is Kind.HISTOGRAM})
+    collectors = collectors_of()
     lines = [HEAD.rstrip("\n")]
     lines += table(
-        ("metric", "type", "unit", "labels", "meaning", "source", "no series"),
-        map(metric_row, specs),
+        ("metric", "type", "unit", "labels", "meaning", "source", "no series", "collector"),
+        (metric_row(spec, collectors.get(spec.name, [])) for spec in specs),
     )
     lines.append(LABELS_HEAD.rstrip("\n"))
     lines += table(("label", "meaning"), ((f"`{label}`", LABELS[label]) for label in labels))

@@ -60,12 +60,17 @@ def test_hardware_that_has_no_such_thing_is_no_failure() -> None:
         pytest.param(is_broken, Reason.UNKNOWN, "division by zero", id="a mistake of our own"),
     ],
 )
-def test_a_reading_that_fails_half_way_gives_its_reason_and_error_and_no_samples(
+def test_a_reading_that_fails_half_way_gives_its_reason_and_error(
     collect: Callable[[NvmlCard, float], Iterator[Sample]], reason: Reason, error: str
 ) -> None:
     outcome = guard.run(collector(collect), CARD, 1.0)
 
-    assert (outcome.samples, outcome.reason, str(outcome.error)) == ((), reason, error)
+    assert (outcome.reason, str(outcome.error)) == (reason, error)
+
+
+def test_what_was_read_before_a_failure_is_kept_unless_the_card_is_gone() -> None:
+    assert guard.run(collector(is_broken), CARD, 1.0).samples == (READING,)
+    assert guard.run(collector(is_lost_half_way), CARD, 1.0).samples == ()
 
 
 def test_a_failure_is_not_logged_here(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pynvml
 import pytest
@@ -18,6 +18,7 @@ from rightslice.contract.metrics import (
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.nvml import calls
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.lane import DEADLINE_SECONDS, Lane, Task
 from rightslice.exporter.states import collector_samples
@@ -412,7 +413,7 @@ def test_a_call_within_its_time_is_not_found_to_hang(hang: Hang) -> None:
     assert USED in each.names()
 
 
-def test_a_call_that_hangs_is_counted_once_and_takes_every_gauge_of_the_lane_off(
+def test_a_call_that_hangs_is_counted_each_interval_and_takes_every_gauge_of_the_lane_off(
     hang: Hang,
 ) -> None:
     each = bench(0.0, 0.0)
@@ -422,9 +423,11 @@ def test_a_call_that_hangs_is_counted_once_and_takes_every_gauge_of_the_lane_off
     each.clock.advance(DEADLINE_SECONDS + 0.1)
 
     found = [each.watch() for _ in range(5)]
+    each.clock.advance(1)
+    each.watch()
 
     assert found == [each.lane.tasks[1]] * 5
-    assert each.failures() == {("meter_1", "stuck"): 1}
+    assert each.failures() == {("meter_1", "stuck"): 2}
     assert USED not in each.names()
     assert each.lane.is_up is False
     assert [sample.value for sample in states(each.lane)] == [0, 0]
@@ -533,3 +536,74 @@ def test_a_card_that_only_slow_collectors_read_stays_down_between_their_readings
     each.rounds(1)
 
     assert each.lane.is_up is False
+
+
+def test_many_calls_that_each_come_back_are_no_hang(hang: Hang) -> None:
+    each = bench()
+    each.rounds(1)
+    steps = [Hang() for _ in range(4)]
+
+    def many_calls() -> None:
+        for step in steps:
+            calls.call("nvmlNoSuchFunction")
+            step()
+
+    each.meter.script = [many_calls]
+    reading = start_reading(each.lane, steps[0])
+    found = []
+    for step in steps:
+        assert step.entered.wait(10)
+        each.watch()
+        each.clock.advance(DEADLINE_SECONDS)
+        found.append(each.watch())
+        step.is_over.set()
+    reading.join(10)
+
+    assert found == [None] * 4
+    assert each.lane.is_up
+
+
+def test_after_a_hang_every_collector_reads_again_at_once(hang: Hang) -> None:
+    each = bench(0.0, 60.0)
+    each.rounds(1)
+    each.meters[0].script = [hang]
+    reading = start_reading(each.lane, hang)
+    each.clock.advance(DEADLINE_SECONDS + 0.1)
+    each.watch()
+    hang.is_over.set()
+    reading.join(10)
+
+    each.rounds(1)
+
+    assert len(each.meters[1].read_at_seconds) == 2
+    assert USED in each.names()
+
+
+def test_what_lasts_is_told_also_while_the_device_is_silent(hang: Hang) -> None:
+    each = bench()
+    (task,) = each.lane.tasks
+    task.collector = replace(task.collector, is_lasting=True)
+    each.rounds(1)
+
+    each.lane.retire()
+
+    assert USED in each.names()
+
+
+def test_what_was_read_before_a_failure_counts_its_time_once() -> None:
+    each = bench()
+    fails = iter((False, True, False))
+
+    def half(device: FakeDevice, covered_seconds: float) -> Iterator[Sample]:
+        yield Sample(GPU_OBSERVED_SECONDS_TOTAL, covered_seconds, (device.id, "memory"))
+        if next(fails):
+            raise LATER
+
+    (task,) = each.lane.tasks
+    task.collector = Collector((), lambda host: (), half)
+
+    each.rounds(3)
+
+    told = {name: value for name, _, value in from_text(each.store.page()[0]) if name == OBSERVED}
+    assert told == {OBSERVED: 2}
+    assert each.failures() == {("meter_0", "not_ready"): 1}

@@ -20,8 +20,8 @@ import pytest
 
 from rightslice.exporter import program
 from rightslice.exporter.host.nvml.binding import NEEDED
-from rightslice.exporter.program import own_version
 from rightslice.exporter.sampler import Sampler
+from rightslice.exporter.settings import own_version
 
 EXPORTER = Path(__file__).resolve().parents[2] / "exporter"
 COMMAND = (sys.executable, "-m", "rightslice.exporter")
@@ -225,7 +225,7 @@ def test_one_signal_releases_nvml_and_another_takes_it_up_again(start: Start) ->
     os.kill(running.process.pid, signal.SIGTERM)
 
     assert running.wait(STOP_SECONDS) == 0
-    assert "NVML is released; sampling stops for 900 s at most" in running.log
+    assert "asked to release NVML, for 900 s at most" in running.log
 
 
 @pytest.mark.integration
@@ -346,7 +346,7 @@ def test_a_pynvml_that_lacks_something_is_told_with_a_remedy(
 
     assert running.wait() == 4
     assert f"it has no {missing}" in running.log
-    assert "install nvidia-ml-py again" in running.log
+    assert "install nvidia-ml-py>=13.595" in running.log
     assert "Traceback" not in running.log
 
 
@@ -359,7 +359,7 @@ def test_a_pynvml_that_is_something_else_is_told_with_a_remedy(
     running = start("--simulate=free", LISTEN, PYTHONPATH=str(tmp_path))
 
     assert running.wait() == 4
-    assert "install nvidia-ml-py again" in running.log
+    assert "install nvidia-ml-py>=13.595" in running.log
     assert "Traceback" not in running.log
 
 
@@ -376,7 +376,7 @@ def test_without_the_library_it_stays_up_and_says_why(start: Start, no_nvml: str
     assert "rightslice_gpus_visible" not in page
     assert health == (200, "ok\n")
     why = "nvmlInit: NVML Shared Library Not Found (NVML code 12)"
-    assert readiness == (503, f"0 of 1 cards are being read: {why}\n")
+    assert readiness == (503, f"0 cards are being read, --readiness.min-gpus asks for 1: {why}\n")
     assert running.wait(STOP_SECONDS) == 0
     assert f"NVML: {why}" in running.log
 

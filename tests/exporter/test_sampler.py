@@ -306,7 +306,7 @@ def test_readiness_counts_the_cards_that_answered_lately(simulate: Simulate) -> 
 
     assert (both, lately, sampler.is_ready) == (True, True, False)
     assert sampler.not_ready_text == (
-        "1 of 2 cards are being read: see rightslice_collector_device_success"
+        "1 cards are being read, --readiness.min-gpus asks for 2: GPU-0001 lost"
     )
 
 

@@ -29,6 +29,7 @@ ROUNDS = 150
 # What this very process costs differs from run to run.
 COLLECTORS = tuple(name for name in ENABLED if name != "own_process")
 SCENARIOS = (
+    "card-missing",
     "driver-reload",
     "hung-driver",
     "late-driver",
@@ -36,6 +37,7 @@ SCENARIOS = (
     "mig-empty",
     "mig-fragmented",
     "mig-two-ci",
+    "mig-unprivileged",
     "mixed-models",
     "nvlink-job",
     "throttling",

@@ -159,7 +159,7 @@ def test_it_is_alive_but_not_ready_before_a_card_was_read(node: SimulatedNode) -
 
     assert health == (200, "text/plain", "ok\n")
     assert readiness[:2] == (503, "text/plain")
-    assert readiness[2].startswith("0 of 1 cards are being read: ")
+    assert readiness[2].startswith("0 cards are being read, --readiness.min-gpus asks for 1")
 
 
 def test_readiness_says_why_nvml_is_not_open(node: SimulatedNode) -> None:
@@ -171,7 +171,10 @@ def test_readiness_says_why_nvml_is_not_open(node: SimulatedNode) -> None:
         status, _, body = get(connection, "/readyz")
 
     assert status == 503
-    assert body == "0 of 1 cards are being read: nvmlInit: Driver Not Loaded (NVML code 9)\n"
+    assert body == (
+        "0 cards are being read, --readiness.min-gpus asks for 1: "
+        "nvmlInit: Driver Not Loaded (NVML code 9)\n"
+    )
 
 
 def test_it_is_ready_while_a_card_is_read_and_not_when_readings_stop(
@@ -270,3 +273,25 @@ def test_an_ipv6_address_is_served(sampler: Sampler) -> None:
 def test_a_port_that_is_taken_is_an_error(sampler: Sampler) -> None:
     with serving(sampler) as connection, pytest.raises(OSError, match="in use"):
         Server((connection.host, connection.port), sampler)
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="no IPv6 on this machine")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_every_interface_is_that_of_both_protocols(host: str, node: SimulatedNode) -> None:
+    with serving(node.sampler(), ("", 0)) as connection:
+        there = HTTPConnection(host, connection.port, timeout=10)
+        status, _, _ = get(there, "/healthz")
+        there.close()
+
+    assert status == 200
+
+
+def test_a_scraper_keeps_its_connection(node: SimulatedNode) -> None:
+    with serving(node.sampler()) as connection:
+        get(connection, "/metrics")
+        before = connection.sock
+        get(connection, "/metrics")
+        after = connection.sock
+
+    assert before is not None
+    assert after is before

@@ -77,14 +77,14 @@ def test_a_trouble_that_ends_is_told_once(caplog: pytest.LogCaptureFixture) -> N
     trouble = Trouble("card")
     trouble.failed(LOST, START_SECONDS)
 
-    trouble.ended()
-    trouble.ended()
+    trouble.ended(START_SECONDS + 2)
+    trouble.ended(START_SECONDS + 2)
 
     assert caplog.messages == [LOST_LINE, "card: works again"]
 
 
 def test_what_works_all_along_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    Trouble("card").ended()
+    Trouble("card").ended(START_SECONDS)
 
     assert caplog.messages == []
 
@@ -95,7 +95,7 @@ def test_a_trouble_that_comes_back_is_told_anew_without_the_count_of_before(
     trouble = Trouble("card")
     trouble.failed(LOST, START_SECONDS)
     trouble.failed(LOST, START_SECONDS + 1)
-    trouble.ended()
+    trouble.ended(START_SECONDS + 2)
 
     trouble.failed(LOST, START_SECONDS + 2)
 
@@ -107,7 +107,7 @@ def test_the_text_says_what_is_wrong_now() -> None:
     before = trouble.text
     trouble.failed(LOST, START_SECONDS)
     failing = trouble.text
-    trouble.ended()
+    trouble.ended(START_SECONDS + 2)
 
     assert (before, failing, trouble.text) == ("", LOST_LINE.removeprefix("card: "), "")
 

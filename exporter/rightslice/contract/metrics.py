@@ -48,8 +48,10 @@ COLLECTOR_SUCCESS = MetricSpec(
     "rightslice_collector_success",
     Kind.GAUGE,
     Unit.NONE,
-    "1 if the collector's last run served every device it found, else 0.",
+    "1 if the collector's last run served every device, else 0; a card that NVML does not list any "
+    "more does not count.",
     labels=("collector",),
+    absent="for a collector that finds nothing to read on this node",
     source="the exporter itself",
 )
 COLLECTOR_DURATION_SECONDS = MetricSpec(
@@ -58,15 +60,17 @@ COLLECTOR_DURATION_SECONDS = MetricSpec(
     Unit.SECONDS,
     "Wall time of the collector's last run over all devices.",
     labels=("collector",),
+    absent="for a collector that finds nothing to read on this node, and for nvml",
     source="the exporter itself",
 )
 COLLECTOR_LAST_SUCCESS_TIMESTAMP_SECONDS = MetricSpec(
     "rightslice_collector_last_success_timestamp_seconds",
     Kind.GAUGE,
     Unit.SECONDS,
-    "When the collector last succeeded, since the Unix epoch.",
+    "When the collector last succeeded on each of its devices, since the Unix epoch: the oldest of "
+    "these times.",
     labels=("collector",),
-    absent="until the first success",
+    absent="until it has succeeded on every device it finds, and for nvml",
     source="the exporter itself",
 )
 COLLECTOR_DEVICE_SUCCESS = MetricSpec(
@@ -75,6 +79,7 @@ COLLECTOR_DEVICE_SUCCESS = MetricSpec(
     Unit.NONE,
     "1 if the collector's last run on this device succeeded, else 0.",
     labels=("collector", "device"),
+    absent="before the first run on it, and for a card that NVML does not list any more",
     source="the exporter itself",
 )
 COLLECTOR_FAILURES_TOTAL = MetricSpec(
@@ -133,7 +138,7 @@ GPU_INFO = MetricSpec(
     "rightslice_gpu_info",
     Kind.GAUGE,
     Unit.NONE,
-    "1; what the card is.",
+    "1; what the card is; told from memory while it does not answer.",
     labels=(
         "uuid",
         "gpu",
@@ -144,6 +149,7 @@ GPU_INFO = MetricSpec(
         "virtualization",
         "memory_kind",
     ),
+    absent="for cards never read; of a lost card it ends with rightslice_gpu_up",
     source="NVML, identity, MIG and virtualization mode",
 )
 GPU_MEMORY_TOTAL_BYTES = MetricSpec(
@@ -151,7 +157,8 @@ GPU_MEMORY_TOTAL_BYTES = MetricSpec(
     Kind.GAUGE,
     Unit.BYTES,
     "Memory of the card.",
-    absent="on cards without memory of their own (unified memory)",
+    absent="on cards without memory of their own (unified memory), and with MIG where the driver "
+    "tells it to root only",
     source="NVML, memory info (v2)",
 )
 GPU_MEMORY_USED_BYTES = MetricSpec(
@@ -167,7 +174,7 @@ GPU_MEMORY_RESERVED_BYTES = MetricSpec(
     Kind.GAUGE,
     Unit.BYTES,
     "Memory that the driver keeps for itself.",
-    absent="on drivers that count it as used",
+    absent="on drivers that count it as used, and where the total is not told",
     source="NVML, memory info (v2)",
 )
 GPU_MEMORY_USED_PEAK_BYTES = MetricSpec(
@@ -185,7 +192,8 @@ GPU_MEMORY_USED_RATIO = MetricSpec(
     Unit.RATIO,
     "Used share of the card's memory, one observation per sample.",
     buckets=RATIO_EDGES,
-    absent="on cards without memory of their own (unified memory)",
+    absent="on cards without memory of their own (unified memory), and with MIG where the driver "
+    "tells it to root only",
     source="NVML, memory info (v2)",
 )
 GPU_MIG_ENABLED = MetricSpec(
@@ -212,16 +220,16 @@ GPU_CONTEXTS = MetricSpec(
     Kind.GAUGE,
     Unit.NONE,
     "Processes with a context on the card, as the driver lists them.",
-    absent="where the driver does not list processes",
+    absent="where the driver does not list processes, and with MIG",
     source="NVML, compute, graphics and MPS process lists",
 )
 GPU_PROCESSES_VISIBLE = MetricSpec(
     "rightslice_gpu_processes_visible",
     Kind.GAUGE,
     Unit.NONE,
-    "Those of the card's contexts whose process this exporter can see; 0 beside contexts or used "
-    "memory means that a PID namespace hides them.",
-    absent="where the driver does not list processes",
+    "Those of the card's contexts whose process this exporter can see; 0 beside contexts above 0 "
+    "means that a PID namespace hides them.",
+    absent="where the driver does not list processes, and with MIG",
     source="NVML, process lists; procfs",
 )
 GPU_MEMORY_UNATTRIBUTED_BYTES = MetricSpec(
@@ -229,7 +237,8 @@ GPU_MEMORY_UNATTRIBUTED_BYTES = MetricSpec(
     Kind.GAUGE,
     Unit.BYTES,
     "Used memory that no listed process accounts for.",
-    absent="where some process's memory, or the driver's reserve, is not told; on vGPU hosts",
+    absent="where some process's memory, or the driver's reserve, is not told; with MIG, and on "
+    "vGPU hosts",
     source="NVML, memory info less process lists",
 )
 GPU_OBSERVED_SECONDS_TOTAL = MetricSpec(
@@ -291,7 +300,7 @@ GPU_SM_OBSERVED_SECONDS_TOTAL = MetricSpec(
     Unit.SECONDS,
     "Seconds covered by readings of multiprocessor activity.",
     labels=UUID_AND_INSTANCE,
-    absent="before Hopper; with MIG on, instances only",
+    absent="before Hopper, and where the driver does not tell it; with MIG on, instances only",
     source="NVML, GPM",
 )
 GPU_SM_ACTIVE_SECONDS_TOTAL = MetricSpec(
@@ -300,7 +309,7 @@ GPU_SM_ACTIVE_SECONDS_TOTAL = MetricSpec(
     Unit.SECONDS,
     "Seconds times the share of multiprocessors that had work; with MIG of the instance's.",
     labels=UUID_AND_INSTANCE,
-    absent="before Hopper; with MIG on, instances only",
+    absent="before Hopper, and where the driver does not tell it; with MIG on, instances only",
     source="NVML, GPM SM utilisation",
 )
 GPU_SM_OCCUPANCY_SECONDS_TOTAL = MetricSpec(
@@ -309,7 +318,7 @@ GPU_SM_OCCUPANCY_SECONDS_TOTAL = MetricSpec(
     Unit.SECONDS,
     "Seconds times the share of warp slots in use; with MIG of the instance's.",
     labels=UUID_AND_INSTANCE,
-    absent="before Hopper; with MIG on, instances only",
+    absent="before Hopper, and where the driver does not tell it; with MIG on, instances only",
     source="NVML, GPM SM occupancy",
 )
 GPU_DRAM_ACTIVE_SECONDS_TOTAL = MetricSpec(
@@ -318,7 +327,7 @@ GPU_DRAM_ACTIVE_SECONDS_TOTAL = MetricSpec(
     Unit.SECONDS,
     "Seconds times the used share of memory bandwidth; with MIG of the instance's.",
     labels=UUID_AND_INSTANCE,
-    absent="before Hopper; with MIG on, instances only",
+    absent="before Hopper, and where the driver does not tell it; with MIG on, instances only",
     source="NVML, GPM DRAM bandwidth",
 )
 GPU_SM_ACTIVE_RATIO = MetricSpec(
@@ -328,7 +337,7 @@ GPU_SM_ACTIVE_RATIO = MetricSpec(
     "Share of multiprocessors that had work, one observation per observed wall-clock minute.",
     labels=UUID_AND_INSTANCE,
     buckets=RATIO_EDGES,
-    absent="before Hopper; with MIG on, instances only",
+    absent="before Hopper, and where the driver does not tell it; with MIG on, instances only",
     mean_seconds=MEAN_SECONDS,
     source="NVML, GPM SM utilisation",
 )
@@ -337,7 +346,7 @@ GPU_POWER_WATTS = MetricSpec(
     Kind.GAUGE,
     Unit.WATTS,
     "Power the board draws now.",
-    absent="in vGPU guests, and on boards without a sensor",
+    absent="in vGPU guests, and on cards whose driver does not tell it",
     source="NVML, field POWER_INSTANT, else power usage",
 )
 GPU_ENERGY_JOULES_TOTAL = MetricSpec(
@@ -345,7 +354,7 @@ GPU_ENERGY_JOULES_TOTAL = MetricSpec(
     Kind.COUNTER,
     Unit.JOULES,
     "Energy the board used, from its own meter.",
-    absent="before Volta, and in vGPU guests",
+    absent="before Volta, in vGPU guests, and on cards whose driver does not tell it",
     source="NVML, field TOTAL_ENERGY_CONSUMPTION",
 )
 GPU_TEMPERATURE_CELSIUS = MetricSpec(
@@ -353,7 +362,7 @@ GPU_TEMPERATURE_CELSIUS = MetricSpec(
     Kind.GAUGE,
     Unit.CELSIUS,
     "Temperature of the GPU's core.",
-    absent="in vGPU guests",
+    absent="in vGPU guests, and on cards whose driver does not tell it",
     source="NVML, temperature",
 )
 GPU_THROTTLE_SECONDS_TOTAL = MetricSpec(
@@ -371,7 +380,8 @@ GPU_XID_ERRORS_TOTAL = MetricSpec(
     Unit.NONE,
     "Errors the driver reported, each once whether NVML, the kernel log or both told it.",
     labels=("uuid", "xid"),
-    absent="until the first error of that number",
+    absent="until the first error of that number; those of the hardware, 48, 63, 64, 74, 79, 94, "
+    "95, 119 and 120, are told as 0 from the start",
     source="NVML events and the kernel log",
 )
 GPU_XID_LAST_TIMESTAMP_SECONDS = MetricSpec(
@@ -397,7 +407,7 @@ GPU_ECC_ERRORS_TOTAL = MetricSpec(
     Unit.NONE,
     "Memory errors since this exporter started: corrected, uncorrected.",
     labels=("uuid", "type"),
-    absent="on cards without ECC, or with it off",
+    absent="on cards without ECC, or with it off, and in vGPU guests",
     source="NVML, total ECC errors, volatile, else aggregate",
 )
 GPU_ROW_REMAP = MetricSpec(
@@ -407,7 +417,8 @@ GPU_ROW_REMAP = MetricSpec(
     "Rows of memory remapped for correctable and uncorrectable errors; 1 if a remapping is pending "
     "or has failed.",
     labels=("uuid", "state"),
-    absent="before Ampere, while MIG instances exist, and in vGPU guests",
+    absent="before Ampere, while MIG instances exist, in vGPU guests, and on cards whose driver "
+    "does not tell it",
     source="NVML, remapped rows",
 )
 GPU_NVLINK_LINKS = MetricSpec(
@@ -416,7 +427,7 @@ GPU_NVLINK_LINKS = MetricSpec(
     Unit.NONE,
     "NVLinks of the card by state.",
     labels=("uuid", "state"),
-    absent="on cards without NVLink",
+    absent="on cards without NVLink, and in vGPU guests",
     source="NVML, NVLink state",
 )
 GPU_NVLINK_BYTES_TOTAL = MetricSpec(
@@ -425,7 +436,7 @@ GPU_NVLINK_BYTES_TOTAL = MetricSpec(
     Unit.BYTES,
     "Data over all NVLinks of the card, without protocol overhead.",
     labels=("uuid", "direction"),
-    absent="on cards without NVLink",
+    absent="on cards without NVLink, in vGPU guests, and on cards whose driver does not tell it",
     source="NVML, fields NVLINK_THROUGHPUT_DATA_*, else NVLINK_COUNT_*_BYTES",
 )
 GPU_PCIE_BYTES_TOTAL = MetricSpec(
@@ -434,7 +445,7 @@ GPU_PCIE_BYTES_TOTAL = MetricSpec(
     Unit.BYTES,
     "Data over PCIe, seen from the card.",
     labels=("uuid", "direction"),
-    absent="before driver 555, and where the driver's counter has 32 bits only",
+    absent="before driver 555, where the driver's counter has 32 bits only, and in vGPU guests",
     source="NVML, fields PCIE_COUNT_*_BYTES",
 )
 GPU_PCIE_LINK_WIDTH = MetricSpec(
@@ -443,7 +454,7 @@ GPU_PCIE_LINK_WIDTH = MetricSpec(
     Unit.NONE,
     "PCIe lanes: in use (current), and at most with this board in this slot (max).",
     labels=("uuid", "which"),
-    absent="in vGPU guests",
+    absent="in vGPU guests, and on cards whose driver does not tell it",
     source="NVML, PCIe link width",
 )
 GPU_PCIE_LINK_GENERATION = MetricSpec(
@@ -452,7 +463,7 @@ GPU_PCIE_LINK_GENERATION = MetricSpec(
     Unit.NONE,
     "PCIe generation: in use (current; idle cards go down to save power), and at most (max).",
     labels=("uuid", "which"),
-    absent="in vGPU guests",
+    absent="in vGPU guests, and on cards whose driver does not tell it",
     source="NVML, PCIe link generation",
 )
 MIG_INSTANCE_INFO = MetricSpec(

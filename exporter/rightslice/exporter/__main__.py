@@ -1,5 +1,6 @@
 """The command `rightslice-exporter`: looks at the NVML binding before anything is made of it."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -10,6 +11,8 @@ EXIT_BAD_BINDING = 4
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code."""
+    # From the first moment: a request to release NVML must not end a process that is starting.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1, signal.SIGUSR2))
     wrong = wrong_binding_text()
     if wrong:
         print(f"rightslice-exporter: {wrong}", file=sys.stderr)  # noqa: T201

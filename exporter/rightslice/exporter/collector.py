@@ -1,11 +1,13 @@
 """What a collector is: the metrics it may yield, the devices it reads, the reading itself."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from rightslice.contract.spec import MetricSpec, Sample
 from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.nvml.card import Closable
+from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError
 
 
 class Device(Protocol):
@@ -36,13 +38,34 @@ class Collector(Generic[D]):
 
     `covered_seconds` is the time since this collector last read this device, as far as one reading
     may stand for it; 0 at the first reading, which covers nothing. `every_seconds` is how often it
-    reads; 0 is every round of the sampling loop.
+    reads; 0 is every round of the sampling loop. `is_lasting` says that what it told stays true
+    while the device is silent.
     """
 
     specs: tuple[MetricSpec, ...]
     devices: Callable[[Host], Iterable[D]]
     collect: Callable[[D, float], Iterable[Sample]]
     every_seconds: float = 0.0
+    is_lasting: bool = False
 
 
 AnyCollector = Collector[Any]
+
+__all__ = ["AnyCollector", "Closable", "Collector", "Device", "every_part"]
+
+
+def every_part(*parts: Iterable[Sample]) -> Iterator[Sample]:
+    """Yield from each part, whatever becomes of another; the first failure is raised at the end.
+
+    A device that is gone ends it at once: the other parts would only ask in vain.
+    """
+    failure: NvmlError | None = None
+    for part in parts:
+        try:
+            yield from part
+        except NvmlError as error:
+            if error.reason in DOWN_REASONS:
+                raise
+            failure = failure or error
+    if failure is not None:
+        raise failure

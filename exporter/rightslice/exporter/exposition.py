@@ -64,7 +64,9 @@ class Renderer:
         if len(self._heads) > KEPT_PER_SERIES * row_count:
             self._heads.clear()
         page = "\n".join(lines) + "\n"
-        return page.encode(), OPENMETRICS_CONTENT_TYPE if openmetrics else TEXT_CONTENT_TYPE
+        return page.encode(
+            errors="replace"
+        ), OPENMETRICS_CONTENT_TYPE if openmetrics else TEXT_CONTENT_TYPE
 
     def _sample_lines(self, row: Series) -> Iterable[str]:
         key = (row.spec, row.labels)

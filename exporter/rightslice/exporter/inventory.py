@@ -1,8 +1,9 @@
 """Keeps NVML open and its list of cards true, over drivers that come late, go and come back."""
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from rightslice.contract import metrics
@@ -49,6 +50,8 @@ class Inventory:
     quiesce: Quiesce
     give_up_text: str = ""
     _trouble: Trouble = field(default_factory=lambda: Trouble("NVML"))
+    _release_trouble: Trouble = field(default_factory=lambda: Trouble("releasing NVML"))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _card_troubles: dict[str, Trouble] = field(default_factory=dict)
     _due_seconds: float = float("-inf")
     _refreshed_seconds: float = float("-inf")
@@ -58,6 +61,7 @@ class Inventory:
     _silent_since_seconds: float | None = None
     _steady_since_seconds: float | None = None
     _reopen_text: str = ""
+    _reopen_since_seconds: float = 0.0
     _released_until_seconds: float | None = None
 
     @property
@@ -69,23 +73,46 @@ class Inventory:
     def trouble_text(self) -> str:
         """Say why no card can be read; empty while nothing is known against it."""
         if self.is_released:
-            return "NVML is released on request"
+            return self._release_trouble.text or "NVML is released on request"
         troubles = (self._trouble, *self._card_troubles.values())
         return next((trouble.text for trouble in troubles if trouble.text), "")
 
+    @contextmanager
+    def idle(self, timeout_seconds: float) -> Iterator[bool]:
+        """Keep steps from being made; False if the one that goes on does not end in time."""
+        is_idle = self._lock.acquire(timeout=timeout_seconds)
+        try:
+            yield is_idle
+        finally:
+            if is_idle:
+                self._lock.release()
+
     def step(self) -> None:
         """Do what is due: open, list anew, close on request."""
+        with self._lock:
+            self._step()
+
+    def _step(self) -> None:
         now_seconds = self.clock.monotonic_seconds()
         until_seconds = self._released_until_seconds  # once: resume() comes from another thread
         if until_seconds is not None and now_seconds < until_seconds:
-            if self.session.is_open:
-                self._close("released on request")
+            self._release(now_seconds)
         else:
-            if until_seconds is not None:
+            if until_seconds is not None and until_seconds == self._released_until_seconds:
                 log.warning("nobody took NVML up again: sampling goes on")
                 self.resume()
             self._open_or_list(now_seconds)
         self._tell()
+
+    def _release(self, now_seconds: float) -> None:
+        if not self.session.is_open:
+            return
+        if self._close("released on request"):
+            self._release_trouble.ended(now_seconds)
+            log.info("NVML is released")
+        else:
+            text = "a call that hangs is inside; stop this service, or restart the node"
+            self._release_trouble.failed(text, now_seconds)
 
     def _open_or_list(self, now_seconds: float) -> None:
         text = self._reopen_text
@@ -117,7 +144,7 @@ class Inventory:
         now_seconds = self.clock.monotonic_seconds()
         if not reasons or not self.session.is_open:
             return
-        if reasons.count(None) == len(reasons):
+        if reasons.count(None) == len(reasons) and not self.session.unopened:
             self._look_seconds = SOONEST_REFRESH_SECONDS
         if None in reasons:
             self._silent_since_seconds = self._incurable_since_seconds = None
@@ -134,7 +161,11 @@ class Inventory:
             self._silent_since_seconds = now_seconds
         elif now_seconds - self._silent_since_seconds >= SILENT_SECONDS:
             self._silent_since_seconds = None
+            if not self._reopen_text:
+                self._reopen_since_seconds = now_seconds
             self._reopen_text = text
+        if self._reopen_text and now_seconds - self._reopen_since_seconds >= GIVE_UP_SECONDS:
+            self.give_up_text = f"{text}, and NVML cannot be closed: a new process may do better"
 
     def release(self) -> None:
         """Close the library until `resume`, or for RELEASE_SECONDS at most.
@@ -142,10 +173,12 @@ class Inventory:
         An open session keeps the driver from resetting a card and from changing its MIG mode.
         """
         self._released_until_seconds = self.clock.monotonic_seconds() + RELEASE_SECONDS
-        log.info("NVML is released; sampling stops for %.0f s at most", RELEASE_SECONDS)
+        log.info("asked to release NVML, for %.0f s at most", RELEASE_SECONDS)
 
     def resume(self) -> None:
         """Take the library up again."""
+        if self.is_released:
+            log.info("NVML is taken up again")
         self._released_until_seconds = None
         self._due_seconds = float("-inf")
 
@@ -163,13 +196,17 @@ class Inventory:
         return True
 
     def _succeed(self, now_seconds: float) -> None:
-        self._trouble.ended()
+        self._trouble.ended(now_seconds)
         if now_seconds - self._refreshed_seconds < REFRESH_SECONDS:
             self._look_seconds = min(2 * self._look_seconds, REFRESH_SECONDS)
         self._refreshed_seconds = now_seconds
-        self._due_seconds = now_seconds + (
-            REFRESH_SECONDS if self.session.cards else RETRY_SECONDS_FIRST
-        )
+        if self.session.unopened:
+            self._due_seconds = now_seconds + self._look_seconds
+        else:
+            has_cards = bool(self.session.cards)
+            self._due_seconds = now_seconds + (
+                REFRESH_SECONDS if has_cards else RETRY_SECONDS_FIRST
+            )
         if not self.session.cards:
             reasons = {row.error.reason for row in self.session.unopened}
             is_incurable = bool(reasons) and INCURABLE_REASONS.issuperset(reasons)
@@ -192,7 +229,7 @@ class Inventory:
             trouble = self._card_troubles.setdefault(row.place, Trouble(f"card at {row.place}"))
             trouble.failed(row.error, now_seconds)
         for place in set(self._card_troubles) - {row.place for row in self.session.unopened}:
-            self._card_troubles.pop(place).ended()
+            self._card_troubles.pop(place).ended(now_seconds)
 
     def _fail(self, error: NvmlError, now_seconds: float) -> None:
         self._trouble.failed(error, now_seconds)

@@ -10,14 +10,15 @@ from rightslice.contract import metrics
 from rightslice.contract.sampling import COVERED_INTERVALS
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard
-from rightslice.exporter.collector import AnyCollector, Device
+from rightslice.exporter.collector import AnyCollector, Closable, Device
 from rightslice.exporter.host.clock import Clock
+from rightslice.exporter.host.nvml.calls import calls_begun, forget_thread
 from rightslice.exporter.host.nvml.errors import Reason
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble
 
-# No NVML call of the sampling loop takes longer on a card that works: the slowest that were
-# measured elsewhere are a few milliseconds, and a busy driver makes them some hundred.
+# No single NVML call takes longer on a card that works: the slowest that were measured elsewhere
+# are a few milliseconds, and a busy driver makes them some hundred. A run may make fifty of them.
 DEADLINE_SECONDS = 5.0
 # Rounds are not started to the microsecond: what is due within this part of an interval runs now.
 EARLY_RATIO = 0.1
@@ -64,7 +65,13 @@ class Lane:
     is_retired: bool = False
     hung: Task | None = None
     _answered: bool | None = None
-    _current: tuple[Task, float] | None = None
+    _thread_id: int = 0
+    _current: Task | None = None
+    # How far the current task was when it was last seen to go on, and when that was.
+    _progress: tuple[int, float] = (0, 0.0)
+    _counted_seconds: float = 0.0
+    # Who finds a call to hang, and the call that comes back at that moment, must not mix.
+    _hang_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, stop: threading.Event) -> None:
         """Read until `stop` is set, at even steps; a late step is not made up for."""
@@ -74,6 +81,16 @@ class Lane:
             now_seconds = self.clock.monotonic_seconds()
             due_seconds = max(due_seconds + self.interval_seconds, now_seconds)
             self.clock.wait(stop, due_seconds - now_seconds)
+        if self.is_retired:
+            with self.lock:
+                self._let_go()
+        forget_thread(threading.get_ident())
+
+    def _let_go(self) -> None:
+        """Give back what the devices hold of the library."""
+        for task in self.tasks:
+            if isinstance(task.device, Closable):
+                task.device.close()
 
     def read(self) -> None:
         """Make one round over the tasks that are due."""
@@ -95,14 +112,18 @@ class Lane:
         started_seconds = self.clock.monotonic_seconds()
         every_seconds = max(task.collector.every_seconds, self.interval_seconds)
         task.due_seconds = started_seconds + task.collector.every_seconds
-        since_seconds = started_seconds - (
-            started_seconds if task.read_seconds is None else task.read_seconds
-        )
+        since_seconds = 0.0 if task.read_seconds is None else started_seconds - task.read_seconds
         covered_seconds = min(since_seconds, COVERED_INTERVALS * every_seconds)
-        self._current = (task, started_seconds)
+        self._thread_id = threading.get_ident()
+        self._progress = (calls_begun(self._thread_id), started_seconds)
+        self._current = task
         outcome = guard.run(task.collector, task.device, covered_seconds)
-        self._current = None
-        self.hung = None
+        with self._hang_lock:
+            self._current = None
+            has_hung, self.hung = self.hung is not None, None
+        if has_hung:  # what was taken off the page comes back with the next round, whenever due
+            for other in self.tasks:
+                other.due_seconds = float("-inf")
         task.duration_seconds = self.clock.monotonic_seconds() - started_seconds
         if self.is_retired:  # it hung while the device was given up
             return
@@ -110,41 +131,52 @@ class Lane:
 
     def _take(self, task: Task, outcome: guard.Outcome, started_seconds: float) -> None:
         """Keep what a run gave."""
+        if outcome.reason is None or outcome.samples:
+            task.read_seconds = started_seconds  # what was read has counted this time
         if outcome.reason is None:
-            task.read_seconds = started_seconds
             task.success_wall_seconds = self.clock.wall_seconds()
-            task.trouble.ended()
+            task.trouble.ended(started_seconds)
             self.store.apply(task.owner, outcome.samples)
         else:
             # "Not now" costs one round no gauge; from the second on there is no value.
             is_first = task.reason is None and task.has_run
             self.store.apply(
                 task.owner,
-                (task.failure(outcome.reason),),
+                (*outcome.samples, task.failure(outcome.reason)),
                 keep=outcome.reason is Reason.LATER and is_first,
             )
             task.trouble.failed(outcome.error or str(outcome.reason), started_seconds)
         task.reason, task.has_run = outcome.reason, True
         if self.is_retired:  # just now, from another thread: nothing of it stays
-            self.store.drop_owners((task.owner,))
+            self._drop_gauges()
 
     def watch(self, now_seconds: float) -> Task | None:
-        """Give the task whose call hangs; its failure is counted once, and no gauge stays.
+        """Give the task whose call hangs, and count each interval of it; no gauge stays.
 
         Called from another thread than the lane's own.
         """
-        current = self._current
-        if current is None or now_seconds - current[1] <= DEADLINE_SECONDS:
-            self.hung = None
+        task = self._current
+        if task is None:
             return None
-        task, started_seconds = current
-        if self.hung is not task:
+        begun_count = calls_begun(self._thread_id)
+        seen_count, seen_seconds = self._progress
+        if begun_count != seen_count:
+            self._progress = (begun_count, now_seconds)
+            return None
+        if now_seconds - seen_seconds <= DEADLINE_SECONDS:
+            return None
+        with self._hang_lock:
+            if self._current is not task:  # it came back just now
+                return None
+            if self.hung is None:
+                text = f"a call has not come back for {now_seconds - seen_seconds:.0f} s"
+                task.trouble.failed(text, now_seconds)
+                self._drop_gauges()
+            if self.hung is None or now_seconds - self._counted_seconds >= self.interval_seconds:
+                self._counted_seconds = now_seconds
+                self.store.apply(task.owner, (task.failure(Reason.STUCK),))
             self.hung = task
             task.reason, task.has_run = Reason.STUCK, True
-            text = f"a call has not come back for {now_seconds - started_seconds:.0f} s"
-            task.trouble.failed(text, now_seconds)
-            self.store.drop_owners(task.owner for task in self.tasks)
-            self.store.apply(task.owner, (task.failure(Reason.STUCK),))
         return task
 
     @property
@@ -160,4 +192,8 @@ class Lane:
     def retire(self) -> None:
         """End the lane; what it read last is not told any more. Its counters stay."""
         self.is_retired = True
-        self.store.drop_owners(task.owner for task in self.tasks)
+        self._drop_gauges()
+
+    def _drop_gauges(self) -> None:
+        """Take off the page what is not known any more; what a card is it still is."""
+        self.store.drop_owners(task.owner for task in self.tasks if not task.collector.is_lasting)

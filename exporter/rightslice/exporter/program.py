@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 from rightslice.exporter import logs
 from rightslice.exporter.collectors import load
@@ -15,7 +14,7 @@ from rightslice.exporter.host.clock import Clock, real_clock
 from rightslice.exporter.host.host import Host, Paths
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.server import Server
-from rightslice.exporter.settings import Settings, read_settings
+from rightslice.exporter.settings import Settings, own_version, read_settings
 
 log = logging.getLogger("rightslice.exporter")
 
@@ -30,14 +29,6 @@ EXIT_CANNOT_LISTEN = 1
 EXIT_BAD_SCENARIO = 2
 # A new process may do better: for the supervisor, who starts one.
 EXIT_RESTART = 3
-
-
-def own_version() -> str:
-    """Give the version installed; a bare checkout of the folder has none."""
-    try:
-        return version("rightslice")
-    except PackageNotFoundError:
-        return "unpackaged"
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +56,7 @@ def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
         Host(settings.node, paths, clock),
         {name: load(name) for name in settings.collectors},
         clock,
-        Identity(own_version(), os.environ.get("RIGHTSLICE_REVISION", "")),
+        Identity(own_version(), settings.revision),
         settings.interval_seconds,
         settings.min_cards,
     )
@@ -92,6 +83,8 @@ def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
     serving.start()
     log.info("serving on %s:%d", *server.server_address[:2])
     code = _wait_for_the_end(sampler, sampling)
+    # What fails from now on fails because we leave; the last line is the reason.
+    logging.getLogger("rightslice.exporter").setLevel(logging.ERROR)
     stop.set()
     server.shutdown()
     closing = threading.Thread(target=sampler.close, name="closing", daemon=True)

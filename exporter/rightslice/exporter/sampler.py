@@ -13,8 +13,8 @@ from rightslice.exporter.collector import AnyCollector, Device
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
+from rightslice.exporter.inventory import GIVE_UP_SECONDS, Inventory
 from rightslice.exporter.inventory import NAME as INVENTORY
-from rightslice.exporter.inventory import Inventory
 from rightslice.exporter.lane import Lane, Task
 from rightslice.exporter.states import card_lanes, collector_samples, reason_of
 from rightslice.exporter.store import Store
@@ -28,6 +28,10 @@ KEPT_SECONDS = 86_400.0
 READY_INTERVALS = 10
 # How long closing the library waits for a lane to come out of a call.
 QUIET_SECONDS = 2.0
+# At the end of the process, for a listing of the cards that goes on.
+IDLE_SECONDS = 0.5
+# The watch looks this often, however seldom cards are sampled.
+WATCH_SECONDS = 1.0
 # Opening a node of eight cards whose state the driver had dropped takes some seconds each.
 OPENING_DEADLINE_SECONDS = 60.0
 
@@ -60,6 +64,7 @@ class Sampler:
         self._collectors = dict(collectors)
         self._clock = clock
         self._interval_seconds = interval_seconds
+        self._pause_seconds = min(interval_seconds, WATCH_SECONDS)
         self._min_cards = min_cards
         self._store = Store(clock)
         self._inventory = Inventory(host.nvml, self._store, clock, self._quiesced)
@@ -71,6 +76,8 @@ class Sampler:
         self._up_seconds: dict[str, float] = {}
         self._opening_since_seconds: float | None = None
         self._opening_trouble = Trouble("opening NVML")
+        self._opening_give_up_text = ""
+        self._silent_text = ""
         self._store.apply("process", self._identity_samples(identity))
 
     def _identity_samples(self, identity: Identity) -> Iterator[Sample]:
@@ -99,12 +106,12 @@ class Sampler:
             ):
                 return
             self._watch()
-            self._clock.wait(stop, self._interval_seconds)
+            self._clock.wait(stop, self._pause_seconds)
 
     def _keep_inventory(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self._step_inventory()
-            self._clock.wait(stop, self._interval_seconds)
+            self._clock.wait(stop, self._pause_seconds)
 
     def _step_inventory(self) -> None:
         self._opening_since_seconds = self._clock.monotonic_seconds()
@@ -200,14 +207,23 @@ class Sampler:
         self._inventory.hear(reasons)
         if any(reason is not None for reason in reasons):
             self._inventory.look_again()
+        silent = [f"{lane.name} {reason_of(lane)}" for lane in cards if lane.is_up is False]
+        self._silent_text = ", ".join(silent)
 
     def _watch_opening(self, now_seconds: float) -> None:
         """Tell when the library itself does not come back from listing or opening cards."""
         since_seconds = self._opening_since_seconds
         if since_seconds is None or now_seconds - since_seconds <= OPENING_DEADLINE_SECONDS:
-            self._opening_trouble.ended()
+            self._opening_trouble.ended(now_seconds)
             return
-        samples = [Sample(metrics.COLLECTOR_SUCCESS, 0, (INVENTORY,))]
+        if now_seconds - since_seconds > OPENING_DEADLINE_SECONDS + GIVE_UP_SECONDS:
+            self._opening_give_up_text = (
+                "opening NVML does not come back; a new process may do better"
+            )
+        samples = [
+            Sample(metrics.COLLECTOR_SUCCESS, 0, (INVENTORY,)),
+            Sample(metrics.NVML_RELEASED, 0),
+        ]
         if not self._opening_trouble.text:
             labels = (INVENTORY, "", str(Reason.STUCK))
             samples.append(Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, labels))
@@ -254,14 +270,15 @@ class Sampler:
         read_count = sum(second >= since_seconds for second in seconds)
         if read_count >= self._min_cards:
             return ""
-        trouble_text = self._opening_trouble.text or self._inventory.trouble_text
-        why = trouble_text or "see rightslice_collector_device_success"
-        return f"{read_count} of {self._min_cards} cards are being read: {why}"
+        reasons = (self._opening_trouble.text, self._inventory.trouble_text, self._silent_text)
+        why = next((f": {reason}" for reason in reasons if reason), "")
+        wanted = f"--readiness.min-gpus asks for {self._min_cards}"
+        return f"{read_count} cards are being read, {wanted}{why}"
 
     @property
     def give_up_text(self) -> str:
         """Say why this process should end, so that its supervisor starts another; empty if not."""
-        return self._inventory.give_up_text
+        return self._inventory.give_up_text or self._opening_give_up_text
 
     def release(self) -> None:
         """Close NVML for a change of the driver or of MIG."""
@@ -273,8 +290,8 @@ class Sampler:
 
     def close(self) -> None:
         """Close NVML, unless a call that hangs is inside it."""
-        with self._quiesced() as is_quiet:
-            if is_quiet:
+        with self._inventory.idle(IDLE_SECONDS) as is_idle, self._quiesced() as is_quiet:
+            if is_idle and is_quiet:
                 try:
                     self._host.nvml.close()
                 except NvmlError as error:

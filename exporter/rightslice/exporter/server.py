@@ -47,15 +47,21 @@ class Server(ThreadingHTTPServer):
     """An HTTP server that knows its sampler."""
 
     daemon_threads = True
+    # A burst of scrapers and probes waits to be answered rather than for its packets to be resent.
+    request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], sampler: Sampler) -> None:
         self.routes = _routes(sampler)
-        if ":" in address[0]:
+        every_interface = not address[0] and socket.has_dualstack_ipv6()
+        if ":" in address[0] or every_interface:
             self.address_family = socket.AF_INET6
+        self._is_dual = every_interface
         super().__init__(address, Handler)
 
     def server_bind(self) -> None:
         """Bind without asking the resolver for this host's full name, which may hang."""
+        if self._is_dual:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 

@@ -184,3 +184,23 @@ def test_one_reading_that_fails_leaves_the_counts_as_they_were(simulate: Simulat
 
     assert during == 0
     assert values(sampler)[errors("corrected")] == 2
+
+
+def test_a_count_that_fails_costs_no_other_state(simulate: Simulate) -> None:
+    node = simulate(
+        simulated_card(
+            ecc=Ecc(), pcie=Pcie(16, 16, 4, 4), row_remap=RowRemap(), nvlink=NvLink(18, 18)
+        )
+    )
+    node.fail("nvmlDeviceGetTotalEccErrors", pynvml.NVML_ERROR_UNKNOWN)
+    sampler = node.sampler(("gpu_health",))
+
+    node.sample_rounds(sampler, 1)
+
+    names = {series.partition("{")[0] for series in values(sampler)}
+    assert names >= {
+        "rightslice_gpu_row_remap",
+        "rightslice_gpu_nvlink_links",
+        "rightslice_gpu_pcie_link_width",
+    }
+    assert "rightslice_gpu_ecc_errors_total" not in names

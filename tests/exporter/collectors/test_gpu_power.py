@@ -302,3 +302,16 @@ def test_a_guest_is_no_device_of_it(simulate: Simulate) -> None:
     node.open()
 
     assert tuple(load("gpu_power").devices(node.host)) == node.host.gpus[1:]
+
+
+def test_a_temperature_that_fails_costs_no_other_figure(simulate: Simulate) -> None:
+    node = simulate(warm_card())
+    node.fail("nvmlDeviceGetTemperatureV", pynvml.NVML_ERROR_UNKNOWN)
+    sampler = node.sampler(("gpu_power",))
+
+    node.sample_rounds(sampler, 11)
+
+    page = values(sampler)
+    assert page["rightslice_gpu_power_watts" + OF_THE_CARD] > 0
+    assert page[ENERGY + OF_THE_CARD] > 0
+    assert page['rightslice_collector_success{collector="gpu_power"}'] == 0

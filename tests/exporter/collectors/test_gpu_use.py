@@ -611,3 +611,15 @@ def test_memory_that_the_kernel_owns_is_no_proof_of_a_holder(
     gpu.memory()
 
     assert is_held(gpu) is held
+
+
+def test_processes_that_are_not_ours_to_list_cost_no_use(simulate: Simulate) -> None:
+    faults = {"nvmlDeviceGetComputeRunningProcesses_v3": pynvml.NVML_ERROR_NO_PERMISSION}
+    node = simulate(simulated_card(faults=faults, busy_ratio=constant(0.5)))
+    sampler = node.sampler(("gpu_use",))
+
+    node.sample_rounds(sampler, 11)
+
+    page = values(sampler)
+    assert page[BUSY + OF_THE_CARD] == 5
+    assert page["rightslice_gpu_allocated_seconds_total" + OF_THE_CARD] == 10

@@ -24,6 +24,7 @@ from rightslice.contract.metrics import (
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.collectors.mig import LAYOUT_SECONDS, collect
+from rightslice.exporter.host.nvml.events import address_of
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.timeline import Event
 
@@ -477,3 +478,29 @@ def test_a_lost_card_fails_with_its_reason_and_leaves_no_instances(simulate: Sim
     assert page[failures("mig", "GPU-0001", "lost")] >= 1
     assert of_instance("memory_used_bytes", "7") not in page
     assert page[of_instance("memory_used_bytes", "7", "GPU-0002")] == GIB
+
+
+def test_an_instance_that_is_not_ours_to_read_hides_no_other(simulate: Simulate) -> None:
+    node = simulate(cut(("1g.5gb", 0), ("1g.5gb", 1)))
+    usual = getattr(node.library, MEMORY_V2)
+    refused: list[Any] = []
+
+    def refusing(handle: Any, memory: Any) -> int:
+        """Refuse the first MIG device that is asked."""
+        place = address_of(handle)
+        if usual(handle, memory) == 0 and memory._obj.total < 10 * 1024**3:
+            refused.append(place)
+        is_refused = refused and place == refused[0]
+        return int(pynvml.NVML_ERROR_NO_PERMISSION) if is_refused else int(usual(handle, memory))
+
+    node.answer(MEMORY_V2, refusing)
+    node.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_NO_PERMISSION)
+    sampler = node.sampler(("mig",))
+
+    node.sample_rounds(sampler, 3)
+
+    page = values(sampler)
+    used = [series for series in page if series.startswith("rightslice_mig_instance_memory_used_b")]
+    infos = [series for series in page if series.startswith("rightslice_mig_instance_info")]
+    assert (len(used), len(infos)) == (1, 2)
+    assert page['rightslice_collector_success{collector="mig"}'] == 1

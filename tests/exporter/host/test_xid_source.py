@@ -203,7 +203,7 @@ def test_lines_wait_until_the_cards_are_known(watch: Start) -> None:
     both = watch(is_open=False)
     both.write(FIRST_BUS, 79, ago_seconds=3600)
     waiting = both.told()
-    both.node.clock.advance(100)
+    both.node.clock.advance(30)
     both.write(SECOND_BUS, 31)
     waiting += both.told()
     both.node.open()
@@ -212,12 +212,22 @@ def test_lines_wait_until_the_cards_are_known(watch: Start) -> None:
     assert both.told() == [(FIRST, 79, False), (SECOND, 31, True)]
 
 
+def test_lines_do_not_wait_for_ever_for_a_driver_that_never_opens(watch: Start) -> None:
+    both = watch(is_open=False)
+    both.write(FIRST_BUS, 79)
+    waiting = both.told()
+    both.node.clock.advance(61)
+
+    assert waiting == []
+    assert both.told() == [("", 79, False)]
+
+
 def test_a_line_that_waited_keeps_its_time(watch: Start) -> None:
     both = watch(is_open=False)
     both.told()
     both.write(FIRST_BUS, 79)
     both.told()
-    both.node.clock.advance(100)
+    both.node.clock.advance(30)
     both.node.open()
 
     (event,) = both.source.read_new()

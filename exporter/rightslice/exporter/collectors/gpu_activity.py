@@ -11,14 +11,14 @@ from rightslice.contract.metrics import (
     REJECTED_SAMPLES_TOTAL,
 )
 from rightslice.contract.spec import Sample
-from rightslice.exporter.collector import Collector
+from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.gpm import GpmReader
 from rightslice.exporter.host.nvml.mig import MigReader
 
-# Seen as far above 100 % as this on MIG instances whose denominator differs from the documented
-# one; beyond it a value is no reading.
-MOST_PERCENT = 1000.0
+# A card has no more than all of its multiprocessors. Of MIG instances more is seen, where the
+# denominator differs from the documented one; far beyond that a value is no reading.
+MOST_PERCENT, MOST_PERCENT_OF_INSTANCE = 101.0, 1000.0
 # Where a kernel ran for half of the last sample period, some multiprocessor had work.
 CONTRADICTING_BUSY_PERCENT = 50
 COUNTERS = {
@@ -44,10 +44,13 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     if gpu.identity.mig != "enabled":
         yield from _subject(gpu, None, covered_seconds)
         return
-    for instance in gpu.reader(MigReader).layout().instances:
+    instances = [row for row in gpu.reader(MigReader).layout().instances if row.devices]
+    for instance in instances:
         if gpu.reader(InstanceKeys).is_new(instance.gpu_instance_id, instance.key):
             gpu.reader(GpmReader).forget(instance.gpu_instance_id)
-        yield from _subject(gpu, instance.gpu_instance_id, covered_seconds)
+    yield from every_part(
+        *(_subject(gpu, instance.gpu_instance_id, covered_seconds) for instance in instances)
+    )
 
 
 def _subject(
@@ -78,7 +81,8 @@ def _rejection(gpu: NvmlCard, percents: dict[str, float]) -> str | None:
 
     Monitoring that is taken by another profiler reads exactly 0 while kernels run.
     """
-    if "sm_active" not in percents or not all(0 <= p <= MOST_PERCENT for p in percents.values()):
+    most = MOST_PERCENT_OF_INSTANCE if gpu.identity.mig == "enabled" else MOST_PERCENT
+    if "sm_active" not in percents or not all(0 <= each <= most for each in percents.values()):
         return "out_of_range"
     if percents["sm_active"] == 0 and gpu.identity.mig != "enabled":
         busy_percent = gpu.utilisation_percent()

@@ -1,4 +1,4 @@
-"""What each card is, from NVML: read when the card is found, told at every scrape."""
+"""What each card is, from NVML: read when it is found, and told also while it does not answer."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,4 +44,5 @@ COLLECTOR = Collector(
     devices=lambda host: host.gpus,
     collect=collect,
     every_seconds=30.0,
+    is_lasting=True,  # an alert on a lost card has to say which one it is
 )

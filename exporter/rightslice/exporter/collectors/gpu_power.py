@@ -10,7 +10,7 @@ from rightslice.contract.metrics import (
     REJECTED_SAMPLES_TOTAL,
 )
 from rightslice.contract.spec import MetricSpec, Sample
-from rightslice.exporter.collector import Collector
+from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.power import PowerReader
 
@@ -22,28 +22,50 @@ COLDEST_CELSIUS, HOTTEST_CELSIUS = -40, 150
 
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
-    reading = gpu.reader(PowerReader).read()
-    if reading.power_milliwatts is not None:
-        power_watts = reading.power_milliwatts / MILLI
+    reader = gpu.reader(PowerReader)
+    return every_part(
+        _fields(reader),
+        _power(gpu, reader),
+        _energy(gpu, reader),
+        _throttling(gpu, reader, covered_seconds),
+        _temperature(gpu, reader),
+    )
+
+
+def _fields(reader: PowerReader) -> Iterator[Sample]:
+    reader.read_fields()
+    yield from ()
+
+
+def _power(gpu: NvmlCard, reader: PowerReader) -> Iterator[Sample]:
+    power_milliwatts = reader.power_milliwatts()
+    if power_milliwatts is not None:
+        power_watts = power_milliwatts / MILLI
         yield from _within(GPU_POWER_WATTS, power_watts, 0, MOST_POWER_WATTS, gpu.id)
-    if reading.temperature_celsius is not None:
-        yield from _within(
-            GPU_TEMPERATURE_CELSIUS,
-            reading.temperature_celsius,
-            COLDEST_CELSIUS,
-            HOTTEST_CELSIUS,
-            gpu.id,
-        )
-    if reading.energy_millijoules is not None:
-        energy_joules = reading.energy_millijoules / MILLI
+
+
+def _energy(gpu: NvmlCard, reader: PowerReader) -> Iterator[Sample]:
+    energy_millijoules = reader.energy_millijoules()
+    if energy_millijoules is not None:
+        energy_joules = energy_millijoules / MILLI
         yield Sample(GPU_ENERGY_JOULES_TOTAL, energy_joules, (gpu.id,), is_total=True)
-    for reason, nanoseconds in reading.throttle_nanoseconds.items():
+
+
+def _throttling(gpu: NvmlCard, reader: PowerReader, covered_seconds: float) -> Iterator[Sample]:
+    for reason, nanoseconds in reader.throttle_nanoseconds().items():
         seconds = nanoseconds / NANOSECONDS_PER_SECOND
         yield Sample(GPU_THROTTLE_SECONDS_TOTAL, seconds, (gpu.id, reason), is_total=True)
-    for reason, holds in reading.throttled.items():
+    for reason, holds in reader.throttled().items():
         yield Sample(
             GPU_THROTTLE_SECONDS_TOTAL, covered_seconds if holds else 0.0, (gpu.id, reason)
         )
+
+
+def _temperature(gpu: NvmlCard, reader: PowerReader) -> Iterator[Sample]:
+    celsius = reader.temperature_celsius()
+    if celsius is not None:
+        coldest, hottest = COLDEST_CELSIUS, HOTTEST_CELSIUS
+        yield from _within(GPU_TEMPERATURE_CELSIUS, celsius, coldest, hottest, gpu.id)
 
 
 def _within(

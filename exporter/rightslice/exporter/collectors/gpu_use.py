@@ -19,10 +19,12 @@ from rightslice.contract.metrics import (
 )
 from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
-from rightslice.exporter.collector import Collector
+from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.collectors.gpu_memory import is_plausible
 from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 from rightslice.exporter.host.nvml.mig import MigReader
+from rightslice.exporter.host.nvml.processes import GpuProcess
 
 MICROSECONDS_PER_SECOND = 1e6
 # More than any driver keeps for itself where it counts its reserve as used.
@@ -37,7 +39,7 @@ def is_held(gpu: NvmlCard) -> bool | None:
     """Tell whether somebody holds the card; None where neither processes nor memory tell."""
     if gpu.identity.mig == "enabled":
         return is_any_instance_held(gpu)
-    processes = gpu.compute_processes()
+    processes = listed_processes(gpu)
     if processes:
         return True
     # Used memory of no visible process means that a PID namespace hides its holder, or that it has
@@ -54,14 +56,29 @@ def is_held(gpu: NvmlCard) -> bool | None:
     return None if processes is None else False
 
 
+def listed_processes(gpu: NvmlCard) -> list[GpuProcess] | None:
+    """List the processes; None where the driver does not, or not to us."""
+    try:
+        return gpu.compute_processes()
+    except NvmlError as error:
+        if error.reason is Reason.PERMISSION:
+            return None
+        raise
+
+
 def is_any_instance_held(gpu: NvmlCard) -> bool | None:
-    """Tell whether a MIG instance has memory in use; processes of all are for the privileged."""
+    """Tell whether a MIG instance has memory in use; processes of all are for the privileged.
+
+    None where some instance that can run something does not tell.
+    """
     reader = gpu.reader(MigReader)
-    readings = [reader.memory(instance) for instance in reader.layout().instances]
-    told = [reading for reading in readings if reading is not None]
-    if any(row.used_bytes > HELD_MEMORY_BYTES for row in told if is_plausible(row)):
+    readings = [
+        reader.memory(instance) for instance in reader.layout().instances if instance.devices
+    ]
+    told = [reading for reading in readings if reading is not None and is_plausible(reading)]
+    if any(reading.used_bytes > HELD_MEMORY_BYTES for reading in told):
         return True
-    return False if all(map(is_plausible, told)) else None
+    return False if len(told) == len(readings) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +162,29 @@ def _spans(samples: list[tuple[int, int]], since_us: int | None) -> Iterator[tup
 
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
-    uuid = (gpu.id,)
-    held = is_held(gpu)
-    if held is not None:
+    holder = Holder()
+    return every_part(
+        _allocation(gpu, covered_seconds, holder), _busy(gpu, covered_seconds, holder)
+    )
+
+
+@dataclass(slots=True)
+class Holder:
+    """Whether somebody holds the card in this reading; None while that is not known."""
+
+    is_there: bool | None = None
+
+
+def _allocation(gpu: NvmlCard, covered_seconds: float, holder: Holder) -> Iterator[Sample]:
+    holder.is_there = is_held(gpu)
+    if holder.is_there is not None:
         yield Sample(GPU_OBSERVED_SECONDS_TOTAL, covered_seconds, (gpu.id, SIGNAL_ALLOCATION))
-        yield Sample(GPU_ALLOCATED_SECONDS_TOTAL, covered_seconds if held else 0.0, uuid)
+        held_seconds = covered_seconds if holder.is_there else 0.0
+        yield Sample(GPU_ALLOCATED_SECONDS_TOTAL, held_seconds, (gpu.id,))
+
+
+def _busy(gpu: NvmlCard, covered_seconds: float, holder: Holder) -> Iterator[Sample]:
+    uuid = (gpu.id,)
     meter = gpu.reader(BusyMeter)
     busy = meter.read(covered_seconds)
     if busy is None:
@@ -162,8 +197,8 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     yield Sample(GPU_OBSERVED_SECONDS_TOTAL, busy.covered_seconds, (gpu.id, SIGNAL_BUSY))
     if meter.idle_seconds is not None:
         yield Sample(GPU_IDLE_SECONDS, meter.idle_seconds, uuid)
-    if held is not None:
-        unrequested_seconds = 0.0 if held else busy.busy_seconds
+    if holder.is_there is not None:
+        unrequested_seconds = 0.0 if holder.is_there else busy.busy_seconds
         yield Sample(GPU_UNREQUESTED_BUSY_SECONDS_TOTAL, unrequested_seconds, uuid)
 
 

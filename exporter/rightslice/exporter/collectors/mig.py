@@ -17,7 +17,7 @@ from rightslice.contract.metrics import (
     SLICE_MEMORY_COMMITTED_BYTES,
 )
 from rightslice.contract.spec import Sample
-from rightslice.exporter.collector import Collector
+from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.collectors.gpu_memory import is_plausible
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.mig import GpuInstance, MigLayout, MigProfileInfo, MigReader
@@ -63,8 +63,9 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     teller = gpu.reader(LayoutTeller)
     layout = teller.layout(covered_seconds)
     yield from teller.samples(layout)
-    for instance in layout.instances:
-        yield from _memory(gpu, instance, covered_seconds)
+    yield from every_part(
+        *(_memory(gpu, instance, covered_seconds) for instance in layout.instances)
+    )
 
 
 def _layout_samples(gpu: NvmlCard, layout: MigLayout) -> Iterator[Sample]:

@@ -1,5 +1,6 @@
 """Xid errors of this node's cards, from NVML's events and the kernel log, each event once."""
 
+import logging
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -8,8 +9,11 @@ from rightslice.exporter.host.kernel_log import KernelLog
 from rightslice.exporter.host.nvml.session import NvmlSession
 from rightslice.exporter.host.xid import XidCounter, XidReport, normal_bus_id, parse_xid
 
+log = logging.getLogger(__name__)
+
 # Events that wait for the reader of the kernel log, which counts both; it comes every round.
 MOST_WAITING = 4096
+LONGEST_WAIT_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -79,6 +83,8 @@ class XidSource:
         self._log = log
         self._clock = clock
         self._counter = XidCounter()
+        self._wait_seconds = clock.monotonic_seconds() + LONGEST_WAIT_SECONDS
+        self._told_reason: str | None = None
         # Whether the last call could read it, and whether any could.
         self._has_read_log = self._has_ever_read_log = False
         self._known_uuids: set[str] = set()
@@ -97,8 +103,10 @@ class XidSource:
     def read_new(self) -> list[XidEvent]:
         """Give the errors since the last call, those of the kernel log first: they name more."""
         told = [*self._early, *self._from_log()]
-        # Until NVML has told where which card is, lines about cards wait.
-        self._early = [] if self._nvml.bus_ids else told[-MOST_WAITING:]
+        # Until NVML has told where which card is, lines about cards wait; not for ever, for the one
+        # card of a node may have fallen off its bus, and that is what they say.
+        is_early = not self._nvml.bus_ids and self._clock.monotonic_seconds() < self._wait_seconds
+        self._early = told[-MOST_WAITING:] if is_early else []
         if self._early:
             return []
         told += self._from_driver()
@@ -142,7 +150,11 @@ class XidSource:
                 )
                 at_seconds = wall_seconds if is_live else written_seconds
                 told.append(_Told(XidReport(*found, seconds), at_seconds, is_new))
-        self._has_read_log = self._log.unavailable_reason is None
+        reason = self._log.unavailable_reason
+        if reason is not None and reason != self._told_reason:  # once: many nodes are meant so
+            log.warning("%s; Xid errors come from NVML alone", reason)
+        self._told_reason = reason
+        self._has_read_log = reason is None
         self._has_ever_read_log |= self._has_read_log
         return told
 

@@ -31,6 +31,7 @@ def test_a_module_that_lacks_something_is_named_with_what_to_do(lacking: str) ->
     other = module(*(name for name in NEEDED if name != lacking))
 
     assert wrong_binding_text(other) == (
-        f"the module pynvml at /opt/packages/pynvml.py is not of a recent nvidia-ml-py: it has no "
-        f"{lacking}; uninstall the package that brought it, then install nvidia-ml-py again"
+        f"the module pynvml at /opt/packages/pynvml.py is not of nvidia-ml-py 13.595 or later: it "
+        f"has no {lacking}; install nvidia-ml-py>=13.595, after uninstalling any other package "
+        "that brings a module of this name"
     )

@@ -39,7 +39,6 @@ DOWN = [
     pytest.param(pynvml.NVML_ERROR_UNINITIALIZED, Reason.DRIVER, id="not initialised"),
     pytest.param(pynvml.NVML_ERROR_DRIVER_NOT_LOADED, Reason.DRIVER, id="no driver"),
     pytest.param(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, Reason.MISMATCH, id="upgraded"),
-    pytest.param(pynvml.NVML_ERROR_INVALID_ARGUMENT, Reason.STALE, id="handle of the past"),
 ]
 
 
@@ -224,15 +223,35 @@ def test_a_new_round_begins_without_the_troubles_of_the_last(answering: Answerin
     assert calls.down_reason is None
 
 
-def test_an_object_that_only_ever_failed_never_answered(answering: Answering) -> None:
-    answering(pynvml.NVML_ERROR_UNKNOWN)
+def test_an_argument_that_was_never_valid_is_as_good_as_absent(answering: Answering) -> None:
+    answering(SUCCESS, OTHER)
+    answering(pynvml.NVML_ERROR_INVALID_ARGUMENT)
     calls = Calls()
-    failed(calls)
-    before = calls.answered_before
-    answering(SUCCESS)
+    calls.ask(OTHER)
 
+    assert calls.ask(ONE) is Answer.ABSENT
+    assert calls.lacks(ONE)
+    assert calls.is_up
+
+
+def test_an_argument_that_was_valid_once_is_a_handle_of_the_past(answering: Answering) -> None:
+    answering(SUCCESS)
+    calls = Calls()
     calls.ask(ONE)
+    answering(pynvml.NVML_ERROR_INVALID_ARGUMENT)
     calls.begin_round()
 
-    assert not before
-    assert calls.answered_before
+    failed(calls)
+
+    assert not calls.is_up
+
+
+def test_what_is_lacking_is_asked_for_again_when_that_is_forgotten(answering: Answering) -> None:
+    answering(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    calls = Calls()
+    calls.ask(ONE)
+    answering(SUCCESS)
+
+    calls.forget_absent()
+
+    assert calls.ask(ONE) is Answer.VALUE

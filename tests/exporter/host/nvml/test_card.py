@@ -17,6 +17,8 @@ from support.simulated import (
 )
 
 from rightslice.exporter.host.nvml.card import (
+    EMPTY_READINGS,
+    FORGET_ROUNDS,
     SAMPLE_BUFFER_LENGTH,
     MemoryReading,
 )
@@ -477,3 +479,45 @@ def test_each_card_is_read_in_a_lane_of_its_own(simulate: Simulate) -> None:
 
     assert (first.lane, second.lane) == ("GPU-0001", "GPU-0002")
     assert (first.id, second.id) == ("GPU-0001", "GPU-0002")
+
+
+def test_after_the_clock_was_set_back_new_samples_are_told_again(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    (card,) = node.open()
+    card.new_utilisation_samples()
+    node.clock.advance(-3600)
+    told = []
+    for _ in range(3 * EMPTY_READINGS):
+        node.clock.advance(1)
+        told += card.new_utilisation_samples() or []
+
+    assert len(told) >= EMPTY_READINGS
+    assert [stamp_us for stamp_us, _ in told] == sorted({stamp_us for stamp_us, _ in told})
+
+
+def test_a_ring_that_stays_empty_is_not_told_twice(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    (card,) = node.open()
+    card.new_utilisation_samples()
+
+    told = [card.new_utilisation_samples() for _ in range(3 * EMPTY_READINGS)]
+
+    assert told == [[]] * len(told)
+
+
+@pytest.mark.parametrize(
+    ("virtualization", "asked_count"),
+    [pytest.param("none", 2, id="a card"), pytest.param("vgpu", 1, id="a guest")],
+)
+def test_what_a_card_lacks_is_asked_for_again_seldom_and_of_a_guest_never(
+    virtualization: str, asked_count: int, simulate: Simulate
+) -> None:
+    node = simulate(simulated_card(virtualization=virtualization))
+    (card,) = node.open()
+    node.fail("nvmlDeviceGetUtilizationRates", pynvml.NVML_ERROR_NOT_SUPPORTED)
+    asked = calls_of(node, "nvmlDeviceGetUtilizationRates")
+    for _ in range(FORGET_ROUNDS + 10):
+        card.begin_round()
+        card.utilisation_percent()
+
+    assert len(asked) == asked_count

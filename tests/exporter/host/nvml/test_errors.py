@@ -54,6 +54,7 @@ def test_only_what_holds_for_every_call_takes_a_card_down() -> None:
         Reason.PERMISSION,
         Reason.BLOCKED,
         Reason.LATER,
+        Reason.STALE,
         Reason.STUCK,
         Reason.UNKNOWN,
     }

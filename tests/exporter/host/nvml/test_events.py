@@ -257,3 +257,22 @@ def test_a_set_that_was_never_made_asks_nothing(simulate: Simulate) -> None:
 
     assert told == []
     assert asked == [[], []]
+
+
+def test_a_set_of_which_one_card_is_gone_is_made_anew_without_it(simulate: Simulate) -> None:
+    node = simulate(simulated_card(1), simulated_card(2))
+    node.open()
+    events = node.host.nvml.events
+    usual = node.library.nvmlEventSetWait_v2  # type: ignore[attr-defined]
+    codes = iter((pynvml.NVML_ERROR_GPU_IS_LOST,))
+    node.answer("nvmlEventSetWait_v2", lambda *each: next(codes, None) or usual(*each))
+    with pytest.raises(NvmlError, match="GPU is lost"):
+        events.poll()
+    is_watching = events.is_watching
+    node.list_cards(1)
+
+    node.host.nvml.refresh()
+
+    assert not is_watching
+    assert events.is_watching
+    assert events.poll() == []

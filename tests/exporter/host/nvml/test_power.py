@@ -1,5 +1,6 @@
 """Power, energy, temperature and throttling, from fields or from the calls before them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pynvml
@@ -14,6 +15,7 @@ from support.simulated import (
     simulated_card,
 )
 
+from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.power import (
     ENERGY,
@@ -21,7 +23,6 @@ from rightslice.exporter.host.nvml.power import (
     REASON_CALLS,
     THROTTLE_FIELDS,
     PowerReader,
-    PowerReading,
 )
 
 FIELDS = "nvmlDeviceGetFieldValues"
@@ -29,6 +30,29 @@ USAGE, ENERGY_CALL = "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsump
 TEMPERATURE_V, TEMPERATURE = "nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 NONE_HOLDS = dict.fromkeys(THROTTLE_FIELDS, False)
+
+
+@dataclass(frozen=True)
+class PowerReading:
+    """All that a reader tells, in the driver's units."""
+
+    power_milliwatts: float | None
+    energy_millijoules: float | None
+    temperature_celsius: int | None
+    throttle_nanoseconds: dict[str, float]
+    throttled: dict[str, bool]
+
+
+def read(card: NvmlCard) -> PowerReading:
+    reader = card.reader(PowerReader)
+    reader.read_fields()
+    return PowerReading(
+        reader.power_milliwatts(),
+        reader.energy_millijoules(),
+        reader.temperature_celsius(),
+        reader.throttle_nanoseconds(),
+        reader.throttled(),
+    )
 
 
 def warm_card(**changes: Any) -> Any:
@@ -52,7 +76,7 @@ def test_a_reading_is_in_the_units_of_the_driver(simulate: Simulate) -> None:
     (card,) = node.open()
     node.clock.advance(10)
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert reading == PowerReading(
         power_milliwatts=300_000,
@@ -74,7 +98,7 @@ def test_a_reading_takes_two_calls(simulate: Simulate) -> None:
     (card,) = node.open()
     asked_count = node.library.call_count
 
-    card.reader(PowerReader).read()
+    read(card)
 
     assert node.library.call_count == asked_count + 2
 
@@ -84,7 +108,7 @@ def test_the_power_is_that_of_this_moment_and_no_mean(simulate: Simulate) -> Non
     (card,) = node.open()
     asked = calls_of(node, FIELDS)
 
-    card.reader(PowerReader).read()
+    read(card)
 
     _, _, values = asked[0]
     ids = [value.fieldId for value in values._obj]
@@ -99,7 +123,7 @@ def test_power_and_energy_are_asked_for_by_calls_where_fields_are_missing(
     (card,) = node.open()
     node.clock.advance(10)
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert reading.power_milliwatts == 300_000
     assert reading.energy_millijoules == 3_000_000
@@ -113,7 +137,7 @@ def test_power_alone_is_asked_for_by_a_call_where_its_field_is_missing(
     (card,) = node.open()
     asked = calls_of(node, ENERGY_CALL)
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert reading.power_milliwatts == 300_000
     assert reading.energy_millijoules == 7_000
@@ -123,7 +147,7 @@ def test_power_alone_is_asked_for_by_a_call_where_its_field_is_missing(
 def test_a_card_without_sensors_reads_nothing_and_never_zero(simulate: Simulate) -> None:
     (card,) = simulate(simulated_card(faults={FIELDS: NOT_SUPPORTED})).open()
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert (reading.power_milliwatts, reading.energy_millijoules) == (None, None)
     assert reading.temperature_celsius is None
@@ -133,10 +157,10 @@ def test_what_a_card_cannot_tell_is_asked_for_once(simulate: Simulate) -> None:
     absent = (FIELDS, USAGE, ENERGY_CALL, TEMPERATURE_V, TEMPERATURE, *REASON_CALLS)
     node = simulate(simulated_card(faults=dict.fromkeys(absent, NOT_SUPPORTED)))
     (card,) = node.open()
-    first = card.reader(PowerReader).read()
+    first = read(card)
     asked_count = node.library.call_count
 
-    second = card.reader(PowerReader).read()
+    second = read(card)
 
     assert first == second == PowerReading(None, None, None, {}, {})
     assert node.library.call_count == asked_count
@@ -147,7 +171,7 @@ def test_the_older_call_tells_the_temperature_where_the_newer_is_missing(
 ) -> None:
     (card,) = simulate(warm_card(faults={TEMPERATURE_V: NOT_SUPPORTED})).open()
 
-    assert card.reader(PowerReader).read().temperature_celsius == 65
+    assert read(card).temperature_celsius == 65
 
 
 def test_the_newer_call_tells_temperatures_below_zero(simulate: Simulate) -> None:
@@ -159,7 +183,7 @@ def test_the_newer_call_tells_temperatures_below_zero(simulate: Simulate) -> Non
     node.answer(TEMPERATURE_V, cold)
     (card,) = node.open()
 
-    assert card.reader(PowerReader).read().temperature_celsius == -5
+    assert read(card).temperature_celsius == -5
 
 
 @pytest.mark.parametrize(
@@ -174,7 +198,7 @@ def test_the_reasons_of_now_stand_in_for_totals_under_both_names(
 ) -> None:
     (card,) = simulate(without_fields(faults=faults, throttle={"hw_thermal": constant(1.0)})).open()
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert reading.throttle_nanoseconds == {}
     assert reading.throttled == NONE_HOLDS | {"hw_thermal": True}
@@ -197,7 +221,7 @@ def test_each_reason_has_its_bit(bit: int, reason: str, simulate: Simulate) -> N
     node.answer(REASON_CALLS[0], number(bit))
     (card,) = node.open()
 
-    assert card.reader(PowerReader).read().throttled == NONE_HOLDS | {reason: True}
+    assert read(card).throttled == NONE_HOLDS | {reason: True}
 
 
 @pytest.mark.parametrize(
@@ -213,7 +237,7 @@ def test_what_is_no_reason_of_its_own_holds_nothing_down(bit: int, simulate: Sim
     node.answer(REASON_CALLS[0], number(bit))
     (card,) = node.open()
 
-    assert card.reader(PowerReader).read().throttled == NONE_HOLDS
+    assert read(card).throttled == NONE_HOLDS
 
 
 def test_reasons_without_a_total_stand_beside_those_with_one(simulate: Simulate) -> None:
@@ -223,7 +247,7 @@ def test_reasons_without_a_total_stand_beside_those_with_one(simulate: Simulate)
     node.answer(REASON_CALLS[0], number(pynvml.nvmlClocksEventReasonSwThermalSlowdown))
     (card,) = node.open()
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert reading.throttle_nanoseconds == {"sw_power_cap": 9}
     assert reading.throttled == {
@@ -241,7 +265,7 @@ def test_a_total_that_fails_once_is_not_counted_by_its_bit_as_well(simulate: Sim
     node.answer(REASON_CALLS[0], number(pynvml.nvmlClocksEventReasonSwPowerCap))
     (card,) = node.open()
 
-    reading = card.reader(PowerReader).read()
+    reading = read(card)
 
     assert (reading.throttle_nanoseconds, reading.throttled) == ({}, {})
 
@@ -250,13 +274,13 @@ def test_a_lost_card_has_no_half_reading(simulate: Simulate) -> None:
     (card,) = simulate(warm_card(faults={TEMPERATURE_V: pynvml.NVML_ERROR_GPU_IS_LOST})).open()
 
     with pytest.raises(NvmlError, match="GPU is lost"):
-        card.reader(PowerReader).read()
+        read(card)
 
 
 def test_a_guest_is_told_nothing_of_the_board(simulate: Simulate) -> None:
     (card,) = simulate(warm_card(virtualization="vgpu")).open()
 
-    assert card.reader(PowerReader).read() == PowerReading(None, None, None, {}, {})
+    assert read(card) == PowerReading(None, None, None, {}, {})
 
 
 @pytest.mark.parametrize(

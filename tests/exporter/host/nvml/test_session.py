@@ -219,7 +219,6 @@ def test_a_node_whose_cards_never_opened_stays_open_and_tells_why(simulate: Simu
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        pytest.param(pynvml.NVML_ERROR_UNKNOWN, Reason.UNKNOWN, id="unknown"),
         pytest.param(pynvml.NVML_ERROR_OPERATING_SYSTEM, Reason.BLOCKED, id="cgroup"),
         pytest.param(pynvml.NVML_ERROR_UNINITIALIZED, Reason.DRIVER, id="not initialised"),
     ],
@@ -237,6 +236,21 @@ def test_cards_that_fail_all_at_once_are_the_library_s_trouble(
         node.host.nvml.refresh()
 
     assert failure.value.reason == reason
+
+
+@pytest.mark.parametrize("function", [UUID, "nvmlDeviceGetName", "nvmlDeviceGetHandleByIndex_v2"])
+def test_a_card_that_fails_for_once_while_listed_is_still_what_it_was(
+    function: str, simulate: Simulate
+) -> None:
+    faults: dict[str, int] = {}
+    node = simulate(simulated_card(1), simulated_card(2, faults=faults))
+    before = node.open()
+    faults[function] = pynvml.NVML_ERROR_UNKNOWN
+
+    node.host.nvml.refresh()
+
+    assert node.host.gpus == before
+    assert [row.place for row in node.host.nvml.unopened] == ["GPU-0002"]
 
 
 def test_a_card_that_opens_again_is_unopened_no_more(simulate: Simulate) -> None:

@@ -22,6 +22,7 @@ def wrong_binding_text(module: ModuleType = pynvml) -> str:
     if not missing:
         return ""
     return (
-        f"the module pynvml at {module.__file__} is not of a recent nvidia-ml-py: it has no "
-        f"{missing[0]}; uninstall the package that brought it, then install nvidia-ml-py again"
+        f"the module pynvml at {module.__file__} is not of nvidia-ml-py 13.595 or later: it has no "
+        f"{missing[0]}; install nvidia-ml-py>=13.595, after uninstalling any other package that "
+        "brings a module of this name"
     )

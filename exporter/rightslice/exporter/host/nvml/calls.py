@@ -7,6 +7,7 @@ samples raises "Success").
 """
 
 from enum import Enum, auto
+from threading import get_ident
 from typing import Any
 
 import pynvml
@@ -20,6 +21,7 @@ from rightslice.exporter.host.nvml.errors import (
 )
 
 SUCCESS = int(pynvml.NVML_SUCCESS)
+INVALID_ARGUMENT = int(pynvml.NVML_ERROR_INVALID_ARGUMENT)
 INSUFFICIENT_SIZE = int(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
 
 
@@ -31,8 +33,25 @@ class Answer(Enum):
     ABSENT = auto()
 
 
+# How many calls each thread has begun: who watches a thread tells one that hangs in a call from one
+# that makes many.
+_begun: dict[int, int] = {}
+
+
+def calls_begun(thread_id: int) -> int:
+    """Count the calls that a thread has begun."""
+    return _begun.get(thread_id, 0)
+
+
+def forget_thread(thread_id: int) -> None:
+    """Drop the count of a thread that ends: its id will be another's."""
+    _begun.pop(thread_id, None)
+
+
 def call(name: str, *arguments: Any) -> int:
     """Call a C function; give its return code, "function not found" where the driver has none."""
+    thread_id = get_ident()
+    _begun[thread_id] = _begun.get(thread_id, 0) + 1
     try:
         function = pynvml._nvmlGetFunctionPointer(name)
     except pynvml.NVMLError as error:
@@ -43,12 +62,13 @@ def call(name: str, *arguments: Any) -> int:
 class Calls:
     """Remembers what one object lacks, and whether it answered in this round."""
 
-    __slots__ = ("_absent", "answered", "answered_before", "down_reason", "failed")
+    __slots__ = ("_absent", "_worked", "answered", "down_reason", "failed", "generation")
 
     def __init__(self) -> None:
         self._absent: set[str] = set()
-        # Whether the object ever gave a value: what is checked once is checked before that.
-        self.answered_before = False
+        self._worked: set[str] = set()
+        # Grows when what is absent is forgotten; who keeps such knowledge itself compares it.
+        self.generation = 0
         self.begin_round()
 
     def begin_round(self) -> None:
@@ -80,9 +100,13 @@ class Calls:
     def settle(self, name: str, code: int, key: str = "") -> Answer:
         """Sort a return code. Raises NvmlError for a failure."""
         if code == SUCCESS:
-            self.answered = self.answered_before = True
+            self.answered = True
+            self._worked.add(key or name)
             return Answer.VALUE
-        if code in ABSENT_CODES:
+        # What never worked on an object that answers otherwise is an argument that this driver does
+        # not know: as good as absent. The handle would be wrong for every call.
+        is_unknown = code == INVALID_ARGUMENT and self._worked and (key or name) not in self._worked
+        if code in ABSENT_CODES or is_unknown:
             self._absent.add(key or name)
             return Answer.ABSENT
         if code in EMPTY_CODES:
@@ -93,6 +117,11 @@ class Calls:
         if error.reason in DOWN_REASONS:
             self.down_reason = error.reason
         raise error
+
+    def forget_absent(self) -> None:
+        """Ask anew for what is lacking: a link may have come up since, an instance gone."""
+        self._absent.clear()
+        self.generation += 1
 
     def lacks(self, key: str) -> bool:
         """Tell whether a call is known to be absent."""

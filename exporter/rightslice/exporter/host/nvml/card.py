@@ -22,6 +22,13 @@ R = TypeVar("R")
 SAMPLE_BUFFER_LENGTH = 128
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 
+# Half an hour at the usual pace. What a card lacks may come: links are trained after the driver is
+# loaded, rows are told again when the last MIG instance is gone. A guest is never asked again: its
+# kernel logs a line for each question that is refused.
+FORGET_ROUNDS = 1800
+# After so many readings without a new sample the ring is looked at from its start.
+EMPTY_READINGS = 5
+
 # Marked when the two are compared: not to be done again.
 COMPARED = "comparison of the memory calls"
 
@@ -84,6 +91,7 @@ class NvmlCard:
     is_reshaped: bool = False
     calls: Calls = field(default_factory=Calls)
     newest_sample_us: int | None = None
+    _empty_count: int = 0
     # Counts rounds, so that a reader can tell what it read in this one.
     round_number: int = 0
     _memory: MemoryReading | None = None
@@ -114,6 +122,8 @@ class NvmlCard:
         """Start a round of readings: what was read in the one before is old."""
         self._memory_is_fresh = False
         self.round_number += 1
+        if self.round_number % FORGET_ROUNDS == 0 and not self.identity.is_guest:
+            self.calls.forget_absent()
         self.calls.begin_round()
 
     def reader(self, kind: "Callable[[NvmlCard], R]") -> R:
@@ -152,22 +162,36 @@ class NvmlCard:
         was not watched. None where the card has no sample buffer; empty when nothing is new.
         """
         since_us = self.newest_sample_us
+        stamped = self._samples_since(since_us or 0)
+        if stamped is None:
+            return None
+        # The driver may hand back the whole ring, stale slots included.
+        fresh = [row for row in stamped if since_us is None or row[0] > since_us]
+        self._empty_count = 0 if fresh else self._empty_count + 1
+        if fresh:
+            self.newest_sample_us = fresh[-1][0]
+        elif self._empty_count % EMPTY_READINGS == 0:
+            self._follow_clock()
+        return fresh if since_us is not None else fresh[-1:]
+
+    def _samples_since(self, since_us: int) -> list[tuple[int, int]] | None:
         rows = self._samples.read(
             self.calls,
             "nvmlDeviceGetSamples",
             self.handle,
             c_uint(pynvml.NVML_GPU_UTILIZATION_SAMPLES),
-            c_ulonglong(since_us or 0),
+            c_ulonglong(since_us),
             byref(c_uint()),
         )
         if rows is None:
             return None
-        stamped = sorted((row.timeStamp, row.sampleValue.uiVal) for row in rows if row.timeStamp)
-        # The driver may hand back the whole ring, stale slots included.
-        fresh = [row for row in stamped if since_us is None or row[0] > since_us]
-        if fresh:
-            self.newest_sample_us = fresh[-1][0]
-        return fresh if since_us is not None else fresh[-1:]
+        return sorted((row.timeStamp, row.sampleValue.uiVal) for row in rows if row.timeStamp)
+
+    def _follow_clock(self) -> None:
+        """Go on from the ring's end if the wall clock, by which it is stamped, was set back."""
+        stamped = self._samples_since(0)
+        if stamped and self.newest_sample_us is not None and stamped[-1][0] < self.newest_sample_us:
+            self.newest_sample_us = stamped[-1][0]
 
     def utilisation_percent(self) -> int | None:
         """Read the share of the last sample period in which a kernel ran; None with MIG."""

@@ -47,8 +47,10 @@ REASONS = {
     pynvml.NVML_ERROR_NOT_READY: Reason.LATER,
     pynvml.NVML_ERROR_INVALID_STATE: Reason.LATER,
 }
-# One call that fails so tells that the whole card is gone; the others fail call by call.
-DOWN_REASONS = frozenset((Reason.LOST, Reason.DRIVER, Reason.MISMATCH, Reason.STALE))
+# One call that fails so tells that the whole card is gone; the others fail call by call. A stale
+# handle is not among them: drivers call an argument invalid for much else, and if it is the handle,
+# no call answers.
+DOWN_REASONS = frozenset((Reason.LOST, Reason.DRIVER, Reason.MISMATCH))
 
 NOT_AVAILABLE_32 = 0xFFFFFFFF
 NOT_AVAILABLE_64 = 0xFFFFFFFFFFFFFFFF

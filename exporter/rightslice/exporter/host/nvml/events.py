@@ -7,7 +7,7 @@ from typing import Any
 import pynvml
 
 from rightslice.exporter.host.nvml.calls import SUCCESS, call
-from rightslice.exporter.host.nvml.errors import NvmlError
+from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError
 
 WANTED = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventMigConfigChange
 # More than any driver keeps; a poll that met so many leaves the rest to the next one.
@@ -65,7 +65,12 @@ class EventSet:
             if code == pynvml.NVML_ERROR_TIMEOUT or (code != SUCCESS and events):
                 break
             if code != SUCCESS:
-                raise NvmlError("nvmlEventSetWait_v2", code)
+                error = NvmlError("nvmlEventSetWait_v2", code)
+                if error.reason in DOWN_REASONS:
+                    # One card of the set is gone, and the set tells of no other any more: the next
+                    # listing registers those that are left.
+                    self.free()
+                raise error
             uuid = self._uuids.get(address_of(data.device), "")
             is_xid = bool(data.eventType & pynvml.nvmlEventTypeXidCriticalError)
             events.append(CardEvent(uuid, int(data.eventData) if is_xid else None))

@@ -50,6 +50,8 @@ class FieldReader:
     ) -> None:
         self._card = card
         self._wide = wide
+        self._every_key = keys
+        self._generation = card.calls.generation
         self.keys = keys
         self._values = self._array()
 
@@ -61,9 +63,13 @@ class FieldReader:
 
     def read(self) -> dict[FieldKey, float]:
         """Give the fields that have a value now. Raises NvmlError when the call failed."""
+        calls = self._card.calls
+        if self._generation != calls.generation:  # what was lacking is asked for anew
+            self._generation = calls.generation
+            self.keys = self._every_key
+            self._values = self._array()
         if not self.keys:
             return {}
-        calls = self._card.calls
         answer = calls.ask(CALL, self._card.handle, c_int32(len(self.keys)), byref(self._values))
         if answer is Answer.ABSENT:
             self.keys = ()

@@ -113,7 +113,8 @@ class MigReader:
     def memory(self, instance: GpuInstance) -> MemoryReading | None:
         """Read the memory that an instance's compute instances share, once per round.
 
-        None while it has none of them. Raises NvmlError, also when the instance is gone.
+        None while it has none of them, or where it is not ours to read. Raises NvmlError, also when
+        the instance is gone.
         """
         if not instance.devices:
             return None
@@ -124,9 +125,11 @@ class MigReader:
             device = instance.devices[0]
             try:
                 reading = read_memory(device.calls, device.handle)
-            except NvmlError:
-                self.forget()  # it may be gone
-                raise
+            except NvmlError as error:
+                if error.reason is not Reason.PERMISSION:
+                    self.forget()  # it may be gone
+                    raise
+                reading = None  # its device file is not here
             self._memory[instance.gpu_instance_id] = reading
         return self._memory[instance.gpu_instance_id]
 
@@ -145,6 +148,7 @@ class MigReader:
         """
         if self._card.is_reshaped:
             self._card.is_reshaped = False
+            self._card.calls.forget_absent()  # some answers depend on whether there are instances
             self.forget()
         if self._layout is None or self._is_old:
             self._layout = self._read_layout()

@@ -1,14 +1,13 @@
 """Power, energy, temperature and throttling of a card."""
 
 from ctypes import byref, c_uint, c_ulonglong
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pynvml
 
 from rightslice.exporter.host.nvml.calls import Answer
 from rightslice.exporter.host.nvml.errors import NOT_AVAILABLE_64
-from rightslice.exporter.host.nvml.fields import FieldReader
+from rightslice.exporter.host.nvml.fields import FieldKey, FieldReader
 from rightslice.exporter.host.nvml.processes import version_of
 
 if TYPE_CHECKING:
@@ -44,47 +43,53 @@ REASON_CALLS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PowerReading:
-    """In the driver's units; None where the card does not tell.
-
-    `throttle_nanoseconds` are running totals by reason; `throttled` tells, for reasons without a
-    total, whether the reason holds now.
-    """
-
-    power_milliwatts: float | None
-    energy_millijoules: float | None
-    temperature_celsius: int | None
-    throttle_nanoseconds: dict[str, float]
-    throttled: dict[str, bool]
-
-
 class PowerReader:
-    """Reads one card: one call for the fields, one for the temperature, more on old drivers."""
+    """Reads one card, in the driver's units: a call for the fields, a call for the temperature."""
 
     def __init__(self, card: "NvmlCard") -> None:
         self._card = card
         first, end = OTHER_FIELD_DRIVERS
-        is_other = first <= version_of(card.driver_version) < end
-        throttle = [
-            key
-            for reason, key in THROTTLE_FIELDS.items()
-            if not (is_other and reason in RENUMBERED)
-        ]
+        lacking = RENUMBERED if first <= version_of(card.driver_version) < end else ()
+        throttle = [key for reason, key in THROTTLE_FIELDS.items() if reason not in lacking]
         self._fields = FieldReader(card, (POWER, ENERGY, *throttle))
+        self._values: dict[FieldKey, float] = {}
 
-    def read(self) -> PowerReading:
-        values = self._fields.read()
-        totals = {reason: values[key] for reason, key in THROTTLE_FIELDS.items() if key in values}
-        return PowerReading(
-            power_milliwatts=values[POWER] if POWER in values else self._usage_milliwatts(),
-            energy_millijoules=values[ENERGY] if ENERGY in values else self._energy_millijoules(),
-            temperature_celsius=self._temperature_celsius(),
-            throttle_nanoseconds=totals,
-            throttled=self._throttled(
-                {reason for reason, key in THROTTLE_FIELDS.items() if key not in self._fields.keys}
-            ),
+    def read_fields(self) -> None:
+        """Read power, energy and throttling, which the methods below then tell."""
+        self._values = {}
+        self._values = self._fields.read()
+
+    def power_milliwatts(self) -> float | None:
+        return self._values[POWER] if POWER in self._values else self._usage_milliwatts()
+
+    def energy_millijoules(self) -> float | None:
+        """Give the energy so far; None where the card does not tell."""
+        return self._values[ENERGY] if ENERGY in self._values else self._energy_millijoules()
+
+    def throttle_nanoseconds(self) -> dict[str, float]:
+        """Give running totals by reason, as far as the driver has them."""
+        values = self._values
+        return {reason: values[key] for reason, key in THROTTLE_FIELDS.items() if key in values}
+
+    def throttled(self) -> dict[str, bool]:
+        """Tell, for reasons without a total, whether they hold now."""
+        return self._throttled(
+            {reason for reason, key in THROTTLE_FIELDS.items() if key not in self._fields.keys}
         )
+
+    def temperature_celsius(self) -> int | None:
+        """Read the core's temperature; None where the card does not tell."""
+        reading = pynvml.c_nvmlTemperature_v1_t()
+        reading.version = pynvml.nvmlTemperature_v1
+        reading.sensorType = pynvml.NVML_TEMPERATURE_GPU
+        calls, handle = self._card.calls, self._card.handle
+        if calls.ask("nvmlDeviceGetTemperatureV", handle, byref(reading)) is Answer.VALUE:
+            return int(reading.temperature)
+        value = c_uint()
+        answer = calls.ask(
+            "nvmlDeviceGetTemperature", handle, c_uint(pynvml.NVML_TEMPERATURE_GPU), byref(value)
+        )
+        return value.value if answer is Answer.VALUE else None
 
     def _usage_milliwatts(self) -> int | None:
         value = c_uint()
@@ -98,19 +103,6 @@ class PowerReader:
         )
         is_told = answer is Answer.VALUE and value.value != NOT_AVAILABLE_64
         return value.value if is_told else None
-
-    def _temperature_celsius(self) -> int | None:
-        reading = pynvml.c_nvmlTemperature_v1_t()
-        reading.version = pynvml.nvmlTemperature_v1
-        reading.sensorType = pynvml.NVML_TEMPERATURE_GPU
-        calls, handle = self._card.calls, self._card.handle
-        if calls.ask("nvmlDeviceGetTemperatureV", handle, byref(reading)) is Answer.VALUE:
-            return int(reading.temperature)
-        value = c_uint()
-        answer = calls.ask(
-            "nvmlDeviceGetTemperature", handle, c_uint(pynvml.NVML_TEMPERATURE_GPU), byref(value)
-        )
-        return value.value if answer is Answer.VALUE else None
 
     def _throttled(self, reasons: set[str]) -> dict[str, bool]:
         if not reasons:

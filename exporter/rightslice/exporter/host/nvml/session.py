@@ -17,7 +17,7 @@ from rightslice.exporter.host.nvml.card import (
     CardIdentity,
     NvmlCard,
 )
-from rightslice.exporter.host.nvml.errors import ABSENT_CODES, NvmlError, text_of
+from rightslice.exporter.host.nvml.errors import ABSENT_CODES, NvmlError, Reason, text_of
 from rightslice.exporter.host.nvml.events import EventSet
 
 PLACEHOLDER_UUID = re.compile(r"(GPU-)?[0-]*")
@@ -27,9 +27,16 @@ NO_CARDS_IS_FINE = pynvml.NVML_INIT_FLAG_NO_GPUS
 SETTLING_SECONDS = 30.0
 
 
+# What may be over at the next try: a card that was known stays, and its own readings tell of it.
+PASSING_REASONS = frozenset((Reason.LATER, Reason.UNKNOWN))
+
+
 @dataclass(frozen=True, slots=True)
 class Unopened:
-    """A card that is listed and cannot be opened; `place` is its index in the driver's list."""
+    """A card that is listed and cannot be opened.
+
+    `place` is the UUID of the card that was last seen at its index, else the index.
+    """
 
     place: str
     error: NvmlError
@@ -54,6 +61,7 @@ class NvmlSession:
         self.events = EventSet()
         self.bus_ids: dict[str, str] = {}
         self.is_open = False
+        self._uuid_at: dict[int, str] = {}
         # Set from another thread when a card reported a change: its mode may be another now.
         self.is_list_old = False
         # Cards found from now on have just come up, not been up before us.
@@ -108,8 +116,13 @@ class NvmlSession:
                 handle, identity = _listed_at(index, known)
             except pynvml.NVMLError as error:
                 failure = NvmlError("opening a card", error.value)
-                unopened.append(Unopened(f"index {index}", failure))
+                before = next((c for c in self.cards if c.identity.index == index), None)
+                if before is not None and failure.reason in PASSING_REASONS:
+                    found.setdefault(before.id, before)
+                place = self._uuid_at.get(index, f"index {index}")
+                unopened.append(Unopened(place, failure))
                 continue
+            self._uuid_at[index] = identity.uuid
             if identity.uuid in found or PLACEHOLDER_UUID.fullmatch(identity.uuid):
                 duplicates.append(identity.uuid)
             else:
