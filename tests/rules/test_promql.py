@@ -1,4 +1,4 @@
-"""Every PromQL expression that people are given: in rules, in runbooks, on dashboards."""
+"""Every PromQL expression that people are given: in rules and their texts, runbooks, dashboards."""
 
 import json
 import re
@@ -34,6 +34,14 @@ def _rules() -> list[dict[str, Any]]:
     ]
 
 
+def _of_annotations() -> Iterator[tuple[str, str]]:
+    """Give the queries that fill in the texts of alerts."""
+    for rule in _rules():
+        for text in rule.get("annotations", {}).values():
+            for query in re.findall(r'printf "([^"]+)"', text):
+                yield f"{rule['alert']}, text", query.replace("%q", '"x"')
+
+
 def _of_runbooks() -> Iterator[tuple[str, str]]:
     for page in sorted((ROOT / "docs/runbooks").glob("*.md")):
         for block in re.findall(
@@ -52,6 +60,7 @@ def _of_dashboards() -> Iterator[tuple[str, str]]:
 RECORDED = {rule["record"] for rule in _rules() if "record" in rule}
 EXPRESSIONS = [
     *((rule.get("alert") or rule["record"], rule["expr"]) for rule in _rules()),
+    *_of_annotations(),
     *_of_runbooks(),
     *_of_dashboards(),
 ]

@@ -15,6 +15,8 @@ from rightslice.contract.metrics import (
     GPU_OBSERVED_SECONDS_TOTAL,
     GPU_UNREQUESTED_BUSY_SECONDS_TOTAL,
     GPU_UP,
+    GPUS_EXPECTED,
+    NVML_RELEASED,
     REJECTED_SAMPLES_TOTAL,
     SIGNAL_ALLOCATION,
     SIGNAL_BUSY,
@@ -52,19 +54,46 @@ def named(expr: str) -> str:
     return f"{expr} * on (job, instance, uuid) group_left (gpu, name) {series(GPU_INFO)}"
 
 
+def seen_for_a_day() -> str:
+    """Give the cards whose holders and whose kernels were watched for a day."""
+    allocation, busy = (
+        f"{of_a_day(GPU_OBSERVED_SECONDS_TOTAL, signal=signal)} >= {HELD_RATIO} * {DAY}"
+        for signal in (SIGNAL_ALLOCATION, SIGNAL_BUSY)
+    )
+    return f"{allocation} and ignoring (signal) {busy}"
+
+
 def held_idle() -> str:
     """Give the busy seconds of the cards that were held for a day and did nothing."""
-    seen = [
-        f"and ignoring (signal) {of_a_day(GPU_OBSERVED_SECONDS_TOTAL, signal=signal)}"
-        f" >= {HELD_RATIO} * {DAY}"
-        for signal in (SIGNAL_ALLOCATION, SIGNAL_BUSY)
-    ]
     return " ".join(
         (
             f"{of_a_day(GPU_BUSY_SECONDS_TOTAL)} <= {NO_WORK_RATIO} * {DAY}",
             f"and {of_a_day(GPU_ALLOCATED_SECONDS_TOTAL)} >= {HELD_RATIO} * {DAY}",
-            *seen,
+            f"and ignoring (signal) ({seen_for_a_day()})",
         )
+    )
+
+
+def of_seen_kernels(expr: str) -> str:
+    """Keep the cards of `expr` whose kernels are watched: without, as with MIG, none is idle."""
+    seen = rate(GPU_OBSERVED_SECONDS_TOTAL, signal=SIGNAL_BUSY)
+    return f"{expr} and on (job, instance, uuid) {seen} > 0"
+
+
+def never_shown() -> str:
+    """Give per node how many cards the driver has not shown since the exporter started.
+
+    Counted against all known cards of the node: which cards are on show plays no part. While NVML
+    is released on request no card is known, and none is missing.
+    """
+    nodes = "(job, instance)"
+    expected = f"sum by {nodes} ({series(GPUS_EXPECTED)})"
+    # Without the matcher that `series` adds for the cards on show.
+    known = f'count by {nodes} ({GPU_UP.name}{{instance=~"$instance"}})'
+    released = f"{series(NVML_RELEASED)} == 1"
+    return (
+        f"clamp_min({expected} - on {nodes} ({known} or 0 * {expected}), 0)"
+        f" unless on {nodes} {released}"
     )
 
 
@@ -96,17 +125,22 @@ def _now() -> list[Panel]:
         ),
         stat(
             "Lost cards",
-            "Cards that were there and do not answer. See the runbook of RightsliceGpuLost.",
+            "Cards that were there and do not answer, and cards on the PCI buses of the nodes on "
+            "show that the driver does not show. See the runbooks of RightsliceGpuLost and "
+            "RightsliceCardMissing.",
             CARDS,
-            Query(f"sum(1 - {up})", "lost"),
+            # The two have different labels: `or` puts them side by side.
+            Query(f"sum(1 - {up} or {never_shown()})", "lost"),
             GridPos(h=row_height, w=6, x=6, y=0),
         ),
         stat(
             "Held and idle for a day",
-            "Cards that somebody held for the last 24 hours and that did nothing. Listed below.",
+            "Cards that somebody held for the last 24 hours and that did nothing. Listed below. No "
+            "data where no card's holders and kernels were both watched that long; kernels cannot "
+            "be with MIG.",
             CARDS,
-            # 0 only where cards are known, else no data.
-            Query(f"count({held_idle()}) or 0 * sum({up})", "idle"),
+            # 0 only where a card could be idle, else no data.
+            Query(f"count({held_idle()}) or 0 * count({seen_for_a_day()})", "idle"),
             GridPos(h=row_height, w=6, x=12, y=0),
         ),
         stat(
@@ -125,6 +159,7 @@ def _use() -> list[Panel]:
         rate(GPU_BUSY_SECONDS_TOTAL),
         rate(GPU_OBSERVED_SECONDS_TOTAL, signal=SIGNAL_BUSY),
     )
+    watched = rate(GPU_OBSERVED_SECONDS_TOTAL, signal=SIGNAL_ALLOCATION)
     return [
         timeseries(
             "Memory",
@@ -149,17 +184,16 @@ def _use() -> list[Panel]:
         ),
         timeseries(
             "Cards held and busy",
-            "How many cards, on average over each step: known, watched for a holder, held by "
-            "somebody, running a kernel. Between watched and held lies what nobody uses; between "
-            "held and busy what is held and idle; between known and watched the unknown.",
+            "How many cards, on average over each step: known, watched, held by somebody, running "
+            "a kernel. Between watched and held lies what nobody uses; between held and busy what "
+            "is held and idle; between known and watched the unknown. A card whose kernels cannot "
+            "be seen, as with MIG, is unknown here.",
             CARDS,
             [
                 Query(f"count({series(GPU_UP)})", "known"),
-                Query(
-                    f"sum({rate(GPU_OBSERVED_SECONDS_TOTAL, signal=SIGNAL_ALLOCATION)})", "watched"
-                ),
-                Query(f"sum({rate(GPU_ALLOCATED_SECONDS_TOTAL)})", "held"),
-                Query(f"sum({rate(GPU_BUSY_SECONDS_TOTAL)})", "busy"),
+                Query(f"sum({of_seen_kernels(watched)})", "watched"),
+                Query(f"sum({of_seen_kernels(rate(GPU_ALLOCATED_SECONDS_TOTAL))})", "held"),
+                Query(f"sum({busy})", "busy"),
                 Query(
                     f"sum({rate(GPU_UNREQUESTED_BUSY_SECONDS_TOTAL)})", "busy, with no holder seen"
                 ),
