@@ -1,10 +1,18 @@
 """A failure that repeats every second is told once a minute."""
 
 import logging
+import os
+import time
 
 import pytest
 
-from rightslice.exporter.logs import REMEMBERED_LINES, RepeatFilter
+from rightslice.exporter.logs import (
+    MOST_WAITING_LINES,
+    REMEMBERED_LINES,
+    DescriptorHandler,
+    RepeatFilter,
+    Writer,
+)
 
 NOON_SECONDS = 1_700_000_000.0
 
@@ -57,3 +65,41 @@ def test_ever_new_lines_do_not_fill_the_memory() -> None:
         repeats.filter(line(f"card {number} lost"))
 
     assert len(repeats._written) <= REMEMBERED_LINES
+
+
+def test_lines_are_written_in_their_order() -> None:
+    reading, writing = os.pipe()
+    writer = Writer(DescriptorHandler(writing))
+    for number in range(5):
+        writer.handle(line(f"line {number}"))
+
+    writer.wait_until_written(10)
+
+    os.close(writing)
+    assert os.read(reading, 4096).decode().split("\n")[:-1] == [f"line {n}" for n in range(5)]
+    os.close(reading)
+
+
+def test_nobody_waits_for_a_log_that_nobody_reads() -> None:
+    reading, writing = os.pipe()
+    writer = Writer(DescriptorHandler(writing))
+    began_seconds = time.monotonic()
+
+    for number in range(3 * MOST_WAITING_LINES):
+        writer.handle(line(f"line {number} " + "x" * 200))
+    writer.wait_until_written(0.1)
+
+    assert time.monotonic() - began_seconds < 5
+    os.close(reading)  # lets the writer go
+
+
+def test_a_line_that_no_terminal_can_show_is_written_all_the_same() -> None:
+    reading, writing = os.pipe()
+    writer = Writer(DescriptorHandler(writing))
+
+    writer.handle(line("card \udcff"))
+    writer.wait_until_written(10)
+
+    assert os.read(reading, 4096) == b"card ?\n"
+    os.close(reading)
+    os.close(writing)

@@ -24,6 +24,7 @@ RELEASE, RESUME = signal.SIGUSR1, signal.SIGUSR2
 LOOK_SECONDS = 1.0
 # Within two seconds of SIGTERM the process is gone, whatever hangs.
 CLOSING_SECONDS = 1.0
+LOG_SECONDS = 0.3
 ENDING_POLL_SECONDS = 0.1
 EXIT_CANNOT_LISTEN = 1
 EXIT_BAD_SCENARIO = 2
@@ -34,7 +35,17 @@ EXIT_RESTART = 3
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code."""
     settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
-    logs.set_up(settings.log_level)
+    # Blocked here, and so in every thread to come, and waited for below: a handler that set an
+    # event while the main thread waits on it could meet the event's own lock.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, RELEASE, RESUME))
+    writer = logs.set_up(settings.log_level)
+    try:
+        return _run(settings)
+    finally:
+        writer.wait_until_written(LOG_SECONDS)
+
+
+def _run(settings: Settings) -> int:
     clock = real_clock()
     if settings.scenario is None:
         return _serve(settings, settings.paths, clock)
@@ -71,9 +82,6 @@ def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
         )
         return EXIT_CANNOT_LISTEN
     stop = threading.Event()
-    # Blocked here, and so in every thread to come, and waited for below: a handler that set the
-    # event while the main thread waits on it could meet the event's own lock.
-    signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, RELEASE, RESUME))
     # Daemon threads: a call that hangs in the driver must not keep the process from ending.
     sampling = threading.Thread(target=sampler.run, args=(stop,), name="sampler", daemon=True)
     serving = threading.Thread(
