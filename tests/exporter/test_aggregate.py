@@ -343,6 +343,14 @@ def test_a_running_total_bridges_readings_that_were_missed() -> None:
     assert read_totals(aggregate, (25.0, "")) == [15]
 
 
+def test_growth_that_was_counted_while_the_total_was_missing_is_not_counted_twice() -> None:
+    aggregate = Aggregate()
+    read_totals(aggregate, (10.0, ""), (15.0, ""))
+    aggregate.apply("energy", [Sample(COUNTER, 3.0, CARD)], START_SECONDS)
+
+    assert read_totals(aggregate, (18.0, ""), (20.0, "")) == [8, 10]
+
+
 def test_running_totals_of_two_cards_are_told_apart() -> None:
     aggregate = Aggregate()
     for total in (10.0, 12.0):

@@ -448,6 +448,56 @@ def test_a_release_waits_for_a_call_that_hangs_and_is_not_told_before_it_is_done
     assert (bench.is_open, bench.told(RELEASED)) == (False, [({}, 1)])
 
 
+def test_a_release_that_was_held_up_is_over_when_nvml_is_taken_up_again(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    bench.steps(1)
+    bench.quiesce.is_quiet = False
+    bench.inventory.release()
+    bench.steps(1)
+    before = list(caplog.messages)
+
+    bench.inventory.resume()
+    bench.steps(1)
+
+    assert before[-1].startswith("releasing NVML: a call that hangs is inside")
+    assert "releasing NVML: works again" in caplog.messages
+
+
+def test_a_release_that_is_held_up_while_nvml_is_taken_up_again_is_over_as_well(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    @contextmanager
+    def resume_meanwhile() -> Iterator[bool]:
+        bench.inventory.resume()
+        yield False
+
+    bench.steps(1)
+    bench.inventory.quiesce = resume_meanwhile
+    bench.inventory.release()
+
+    bench.steps(2)
+
+    assert caplog.messages[-1] == "releasing NVML: works again"
+
+
+def test_a_release_that_was_held_up_is_over_when_nvml_is_closed_all_the_same(
+    bench: Bench,
+) -> None:
+    bench.steps(1)
+    bench.quiesce.is_quiet = False
+    bench.inventory.release()
+    bench.steps(1)
+
+    bench.node.host.nvml.close()
+    bench.steps(1)
+
+    assert bench.inventory.trouble_text == "NVML is released on request"
+
+
 def test_a_library_that_does_not_even_close_counts_as_closed(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,7 +20,7 @@ from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.nvml import calls
 from rightslice.exporter.host.nvml.errors import NvmlError
-from rightslice.exporter.lane import DEADLINE_SECONDS, Lane, Task
+from rightslice.exporter.lane import DEADLINE_SECONDS, RUN_DEADLINE_SECONDS, Lane, Task
 from rightslice.exporter.states import collector_samples
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble
@@ -148,6 +148,21 @@ def start_reading(lane: Lane, hang: Hang) -> threading.Thread:
     thread.start()
     assert hang.entered.wait(10)
     return thread
+
+
+def reading_of_calls(each: Bench, seconds: float) -> list[Task | None]:
+    """Make a round of calls that each take DEADLINE_SECONDS; give what a watch found after each."""
+    found = []
+
+    def make_calls() -> None:
+        for _ in range(int(seconds / DEADLINE_SECONDS)):
+            calls.call("nvmlNoSuchFunction")
+            each.clock.advance(DEADLINE_SECONDS)
+            found.append(each.watch())
+
+    each.meter.script = [make_calls]
+    each.lane.read()
+    return found
 
 
 def states(lane: Lane) -> list[Sample]:
@@ -563,6 +578,27 @@ def test_many_calls_that_each_come_back_are_no_hang(hang: Hang) -> None:
     assert each.lane.is_up
 
 
+def test_a_reading_whose_calls_each_come_back_may_take_all_of_its_time() -> None:
+    each = bench()
+
+    found = reading_of_calls(each, RUN_DEADLINE_SECONDS)
+
+    assert set(found) == {None}
+    assert each.failures() == {}
+
+
+def test_a_reading_that_is_not_done_in_its_time_is_stuck_though_each_call_comes_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    each = bench()
+
+    found = reading_of_calls(each, RUN_DEADLINE_SECONDS + DEADLINE_SECONDS)
+
+    assert found[-1] is each.lane.tasks[0]
+    assert each.failures() == {("meter_0", "stuck"): 1}
+    assert caplog.messages == ["meter_0 on GPU-0001: a reading is not done after 35 s"]
+
+
 def test_after_a_hang_every_collector_reads_again_at_once(hang: Hang) -> None:
     each = bench(0.0, 60.0)
     each.rounds(1)
@@ -588,6 +624,56 @@ def test_what_lasts_is_told_also_while_the_device_is_silent(hang: Hang) -> None:
     each.lane.retire()
 
     assert USED in each.names()
+
+
+@pytest.mark.parametrize("is_lasting", [True, False])
+def test_a_call_that_hangs_takes_off_its_own_gauges_unless_they_last(
+    is_lasting: bool, hang: Hang
+) -> None:
+    each = bench()
+    (task,) = each.lane.tasks
+    task.collector = replace(task.collector, is_lasting=is_lasting)
+    each.rounds(1)
+    each.meter.script = [hang]
+    start_reading(each.lane, hang)
+    each.clock.advance(DEADLINE_SECONDS + 0.1)
+
+    each.watch()
+
+    assert (USED in each.names()) is is_lasting
+
+
+@pytest.mark.parametrize("is_lasting", [True, False])
+def test_readings_that_fail_take_off_their_gauges_unless_they_last(is_lasting: bool) -> None:
+    each = bench()
+    (task,) = each.lane.tasks
+    task.collector = replace(task.collector, is_lasting=is_lasting)
+    each.meter.script = [lambda: None, LOST, LOST]
+
+    each.rounds(3)
+
+    assert (USED in each.names()) is is_lasting
+    assert each.failures() == {("meter_0", "lost"): 2}
+
+
+def test_a_retired_lane_counts_as_reading_until_its_thread_has_ended(hang: Hang) -> None:
+    each = bench()
+
+    def sleep(stop: threading.Event, seconds: float) -> bool:
+        hang()
+        return stop.is_set()
+
+    each.lane.clock = replace(each.lane.clock, wait=sleep)
+    thread = threading.Thread(target=each.lane.run, args=(threading.Event(),), daemon=True)
+    thread.start()
+    assert hang.entered.wait(10)
+    each.lane.retire()
+    asleep = each.lane.is_reading
+
+    hang.is_over.set()
+    thread.join(10)
+
+    assert (asleep, each.lane.is_reading) == (True, False)
 
 
 def test_what_was_read_before_a_failure_counts_its_time_once() -> None:

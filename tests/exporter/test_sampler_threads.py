@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pynvml
 import pytest
 from support.pages import failures, observed, values
 from support.simulated import (
@@ -28,9 +29,11 @@ from rightslice.exporter.host.process import OwnProcess
 from rightslice.exporter.inventory import GIVE_UP_SECONDS, REFRESH_SECONDS, RELEASE_SECONDS
 from rightslice.exporter.lane import DEADLINE_SECONDS, Lane
 from rightslice.exporter.sampler import OPENING_DEADLINE_SECONDS, Sampler
+from rightslice.exporter.simulate.card import Mig
 from rightslice.exporter.simulate.faults import HANG
 
 INIT, SHUTDOWN, UUID = "nvmlInitWithFlags", "nvmlShutdown", "nvmlDeviceGetUUID"
+SAMPLE_FREE = "nvmlGpmSampleFree"
 MEMORY_V2, POWER = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetPowerUsage"
 FIRST, SECOND = '{uuid="GPU-0001"}', '{uuid="GPU-0002"}'
 UP, USED = "rightslice_gpu_up", "rightslice_gpu_memory_used_bytes"
@@ -38,6 +41,11 @@ RELEASED = "rightslice_nvml_released"
 NVML_OPEN = 'rightslice_collector_success{collector="nvml"}'
 STUCK = failures("gpu_memory", "GPU-0001", "stuck")
 OPENING_STUCK = failures("nvml", "", "stuck")
+
+
+def pause(stop: threading.Event, seconds: float) -> bool:
+    """Wait for a moment, however long one should."""
+    return stop.wait(PAUSE_SECONDS)
 
 
 class Threads:
@@ -61,6 +69,8 @@ class Threads:
             )
         )
         self._pulse_count = 0
+        # How threads, by name, wait for their next round; any other does so for a moment.
+        self.waits: dict[str, Callable[..., int]] = {}
         now_seconds = self.node.clock.now_seconds
         self.sampler = Sampler(
             self.node.host,
@@ -69,13 +79,17 @@ class Threads:
                 # Beats in each round of the one thread that asks no card anything.
                 "pulse": Collector((), lambda host: (host.own_process,), self._pulse),
             },
-            Clock(now_seconds, now_seconds, lambda stop, _: stop.wait(PAUSE_SECONDS)),
+            Clock(now_seconds, now_seconds, self._wait),
             IDENTITY,
         )
 
     def _pulse(self, process: OwnProcess, covered_seconds: float) -> Iterator[Sample]:
         self._pulse_count += 1
         yield from ()
+
+    def _wait(self, stop: threading.Event, seconds: float) -> bool:
+        wait = self.waits.get(threading.current_thread().name, pause)
+        return bool(wait(stop, seconds))
 
     def page(self) -> dict[str, float]:
         return values(self.sampler)
@@ -129,7 +143,7 @@ def threads(simulate: Simulate) -> Iterator[Threads]:
 
 
 class HangingCall:
-    """An NVML function that does not come back until it is let go; then it does its work."""
+    """A function that does not come back until it is let go; then it does its work."""
 
     def __init__(self, function: Callable[..., int]) -> None:
         self.entered, self.is_over = threading.Event(), threading.Event()
@@ -282,6 +296,42 @@ def test_listing_that_hangs_costs_no_card_that_is_known(threads: Threads) -> Non
     assert page[OPENING_STUCK] == 1
 
 
+def test_a_listing_that_hangs_while_cards_are_read_is_not_given_up(threads: Threads) -> None:
+    threads.faults[0][UUID] = HANG
+
+    threads.pass_time(REFRESH_SECONDS + OPENING_DEADLINE_SECONDS + GIVE_UP_SECONDS + 5)
+
+    assert threads.page()[OPENING_STUCK] == 1
+    assert threads.sampler.give_up_text == ""
+
+
+def test_a_listing_that_hangs_is_given_up_when_no_card_answers_any_more(
+    threads: Threads,
+) -> None:
+    threads.faults[0][UUID] = HANG
+    threads.pass_time(REFRESH_SECONDS + OPENING_DEADLINE_SECONDS + GIVE_UP_SECONDS + 5)
+
+    for each in threads.faults:
+        each[MEMORY_V2] = pynvml.NVML_ERROR_GPU_IS_LOST
+    wait_until(lambda: threads.sampler.give_up_text)
+
+    assert "opening NVML does not come back" in threads.sampler.give_up_text
+
+
+def test_what_a_card_is_stays_told_while_the_very_call_that_tells_it_hangs(
+    simulate: Simulate,
+) -> None:
+    threads = Threads(simulate, mig=Mig(enabled=False, pending=False))
+    with running(threads.sampler):
+        threads.wait_for_cards()
+        threads.hang("nvmlDeviceGetMigMode")
+        page = threads.page()
+        threads.recover()
+
+    assert page[failures("gpu_info", "GPU-0001", "stuck")] >= 1
+    assert [series for series in page if "gpu_info{" in series and FIRST[1:-1] in series]
+
+
 def test_a_process_in_which_every_card_hangs_is_given_up(threads: Threads) -> None:
     for each in threads.faults:
         each[MEMORY_V2] = HANG
@@ -396,6 +446,29 @@ def test_a_release_waits_for_a_call_that_hangs_on_a_card_that_left_the_list(
     closed_count = called.count(SHUTDOWN)
 
     assert closed_count == 0
+
+
+def test_a_card_that_left_and_sleeps_holds_no_release_up_and_gives_its_samples_back(
+    simulate: Simulate,
+) -> None:
+    threads = Threads(simulate, name="NVIDIA H100 80GB HBM3")
+    sleep = HangingCall(pause)
+    with running(threads.sampler):
+        threads.wait_for_cards()
+        threads.pass_time(10)
+        called = threads.node.record_calls()
+        threads.waits["GPU-0001"] = sleep
+        assert sleep.entered.wait(10)
+        threads.node.list_cards(1)
+        threads.pass_time(REFRESH_SECONDS)
+        threads.wait_for_value(UP + FIRST, 0)
+
+        threads.sampler.release()
+        threads.wait_for_value(RELEASED, 1)
+        sleep.is_over.set()
+
+    # Two of each card.
+    assert called[: called.index(SHUTDOWN)].count(SAMPLE_FREE) == 4
 
 
 def test_closing_waits_for_no_call_that_hangs_and_leaves_the_library_open(
@@ -547,4 +620,4 @@ def test_a_card_that_leaves_gives_its_samples_back(simulate: Simulate) -> None:
         called = threads.node.record_calls()
         threads.node.list_cards(1)
         threads.pass_time(REFRESH_SECONDS)
-        wait_until(lambda: called.count("nvmlGpmSampleFree") == 2)
+        wait_until(lambda: called.count(SAMPLE_FREE) == 2)

@@ -3,19 +3,26 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pynvml
 import pytest
-from support.simulated import IDENTITY, START_SECONDS, Simulate, SimulatedNode, simulated_card
+from support.simulated import (
+    IDENTITY,
+    START_SECONDS,
+    Simulate,
+    SimulatedNode,
+    simulated_card,
+    wait_until,
+)
 
 from rightslice.exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import NOWHERE, Host
 from rightslice.exporter.sampler import Sampler
-from rightslice.exporter.server import Server
+from rightslice.exporter.server import Handler, Server
 
 pytestmark = pytest.mark.integration
 
@@ -31,10 +38,18 @@ def has_ipv6_loopback() -> bool:
         return False
 
 
+class SmallServer(Server):
+    """A server that is full with two clients."""
+
+    most_clients = 2
+
+
 @contextmanager
-def serving(sampler: Sampler, address: tuple[str, int] = LOOPBACK) -> Iterator[HTTPConnection]:
+def serving(
+    sampler: Sampler, address: tuple[str, int] = LOOPBACK, kind: type[Server] = Server
+) -> Iterator[HTTPConnection]:
     """Serve a sampler for the length of the block, and give a connection to it."""
-    with Server(address, sampler) as server:
+    with kind(address, sampler) as server:
         # A short poll, so that stopping takes no time.
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -53,6 +68,15 @@ def get(connection: HTTPConnection, path: str, accept: str = "") -> tuple[int, s
     connection.request("GET", path, headers={"Accept": accept})
     response = connection.getresponse()
     return response.status, response.headers["Content-Type"], response.read().decode()
+
+
+def is_served(host: str, port: int) -> bool:
+    """Tell whether a new client is answered, not refused."""
+    with closing(HTTPConnection(host, port, timeout=10)) as connection:
+        try:
+            return get(connection, "/healthz")[0] == 200
+        except ConnectionError:
+            return False
 
 
 def head(connection: HTTPConnection, path: str) -> tuple[HTTPResponse, bytes]:
@@ -243,6 +267,23 @@ def test_a_client_that_says_nothing_holds_up_no_other(sampler: Sampler) -> None:
     assert status == 200
 
 
+def test_a_client_that_asks_for_nothing_is_let_go_sooner_than_one_that_asked(
+    sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "timeout", 0.1)
+    with (
+        serving(sampler) as connection,
+        socket.create_connection((connection.host, connection.port), timeout=10) as silent,
+    ):
+        get(connection, "/healthz")
+        before = connection.sock
+        said = silent.recv(1)
+        status, _, _ = get(connection, "/healthz")
+
+        assert said == b""
+        assert (status, connection.sock) == (200, before)
+
+
 def test_many_scrapes_at_once_each_get_a_whole_page(sampler: Sampler) -> None:
     pages: list[str] = []
 
@@ -295,3 +336,29 @@ def test_a_scraper_keeps_its_connection(node: SimulatedNode) -> None:
 
     assert before is not None
     assert after is before
+
+
+def test_a_client_too_many_is_refused_and_harms_none_of_the_others(sampler: Sampler) -> None:
+    with (
+        serving(sampler, kind=SmallServer) as first,
+        closing(HTTPConnection(first.host, first.port, timeout=10)) as second,
+    ):
+        sockets = [get(each, "/healthz") and each.sock for each in (first, second)]
+        refused = [not is_served(first.host, first.port) for _ in range(5)]
+        statuses = [get(each, "/metrics")[0] for each in (first, second)]
+
+        assert refused == [True] * 5
+        assert statuses == [200, 200]
+        assert [first.sock, second.sock] == sockets
+
+
+def test_a_client_that_leaves_makes_room_for_another(sampler: Sampler) -> None:
+    with serving(sampler, kind=SmallServer) as first:
+        get(first, "/healthz")
+        with closing(HTTPConnection(first.host, first.port, timeout=10)) as second:
+            get(second, "/healthz")
+            refused = not is_served(first.host, first.port)
+
+        wait_until(lambda: is_served(first.host, first.port))
+
+    assert refused

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightslice.exporter.host.nvml.errors import NvmlError
-from rightslice.exporter.trouble import REPEAT_SECONDS, Trouble
+from rightslice.exporter.trouble import MOST_LINES_PER_REPEAT, REPEAT_SECONDS, Trouble
 
 LOST = NvmlError("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_GPU_IS_LOST)
 LOST_LINE = "card: nvmlDeviceGetMemoryInfo: GPU is lost (NVML code 15)"
@@ -100,6 +100,48 @@ def test_a_trouble_that_comes_back_is_told_anew_without_the_count_of_before(
     trouble.failed(LOST, START_SECONDS + 2)
 
     assert caplog.messages == [LOST_LINE, "card: works again", LOST_LINE]
+
+
+def test_what_comes_and_goes_gets_its_lines_and_then_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trouble = Trouble("card")
+
+    for second in range(0, 100, 2):
+        trouble.failed(LOST, START_SECONDS + second)
+        trouble.ended(START_SECONDS + second + 1)
+    while_it_flaps = list(caplog.messages)
+    trouble.failed("a call hangs", START_SECONDS + 100)
+    for second in range(101, 1300):
+        trouble.ended(START_SECONDS + second)
+
+    assert while_it_flaps == [LOST_LINE, "card: works again"] * (MOST_LINES_PER_REPEAT // 2)
+    # The log's last word was "works again", so nothing is left to tell.
+    assert caplog.messages == while_it_flaps
+
+
+def test_an_end_that_found_no_room_is_told_when_there_is_some(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trouble = Trouble("card")
+    for second in range(MOST_LINES_PER_REPEAT):
+        trouble.failed(f"the way {second}", START_SECONDS + second)
+
+    for second in range(10, 605):
+        trouble.ended(START_SECONDS + second)
+
+    assert len(caplog.messages) == MOST_LINES_PER_REPEAT + 1
+    assert caplog.messages[-1] == "card: works again"
+
+
+def test_what_fails_in_two_ways_by_turns_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble("card")
+
+    for second in range(1200):
+        trouble.failed((LOST, "a call hangs")[second % 2], START_SECONDS + second)
+
+    assert len(caplog.messages) == 2 * MOST_LINES_PER_REPEAT
+    assert caplog.messages[MOST_LINES_PER_REPEAT].endswith(" (594 times more since)")
 
 
 def test_the_text_says_what_is_wrong_now() -> None:

@@ -80,7 +80,12 @@ class Aggregate:
         for sample in samples:
             key = (sample.spec, sample.labels)
             if sample.spec.kind is Kind.COUNTER:
-                growth = self._growth(key, sample) if sample.is_total else sample.value
+                if sample.is_total:
+                    growth = self._growth(key, sample)
+                else:
+                    # We count by ourselves: what a total grows meanwhile would count twice.
+                    self._totals.pop(key, None)
+                    growth = sample.value
                 self._counters[key] = self._counters.get(key, 0.0) + growth
             elif sample.spec.kind is Kind.HISTOGRAM:
                 self._observe(key, sample, now_seconds)

@@ -101,11 +101,13 @@ class Inventory:
             if until_seconds is not None and until_seconds == self._released_until_seconds:
                 log.warning("nobody took NVML up again: sampling goes on")
                 self.resume()
+            self._release_trouble.ended(now_seconds)
             self._open_or_list(now_seconds)
         self._tell()
 
     def _release(self, now_seconds: float) -> None:
         if not self.session.is_open:
+            self._release_trouble.ended(now_seconds)
             return
         if self._close("released on request"):
             self._release_trouble.ended(now_seconds)

@@ -20,6 +20,8 @@ from rightslice.exporter.trouble import Trouble
 # No single NVML call takes longer on a card that works: the slowest that were measured elsewhere
 # are a few milliseconds, and a busy driver makes them some hundred. A run may make fifty of them.
 DEADLINE_SECONDS = 5.0
+# Where each call comes back and yet a run takes longer than this, the driver only just lives.
+RUN_DEADLINE_SECONDS = 30.0
 # Rounds are not started to the microsecond: what is due within this part of an interval runs now.
 EARLY_RATIO = 0.1
 
@@ -63,31 +65,38 @@ class Lane:
     interval_seconds: float
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_retired: bool = False
+    # Whether its thread has ended, or it never had one.
+    is_over: bool = True
     hung: Task | None = None
     _answered: bool | None = None
     _thread_id: int = 0
     _current: Task | None = None
     # How far the current task was when it was last seen to go on, and when that was.
     _progress: tuple[int, float] = (0, 0.0)
+    _started_seconds: float = 0.0
     _counted_seconds: float = 0.0
     # Who finds a call to hang, and the call that comes back at that moment, must not mix.
     _hang_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, stop: threading.Event) -> None:
         """Read until `stop` is set, at even steps; a late step is not made up for."""
+        self.is_over = False
         due_seconds = self.clock.monotonic_seconds()
-        while not (stop.is_set() or self.is_retired):
-            self.read()
-            now_seconds = self.clock.monotonic_seconds()
-            due_seconds = max(due_seconds + self.interval_seconds, now_seconds)
-            self.clock.wait(stop, due_seconds - now_seconds)
-        if self.is_retired:
-            with self.lock:
-                self._let_go()
-        forget_thread(threading.get_ident())
+        try:
+            while not (stop.is_set() or self.is_retired):
+                self.read()
+                now_seconds = self.clock.monotonic_seconds()
+                due_seconds = max(due_seconds + self.interval_seconds, now_seconds)
+                self.clock.wait(stop, due_seconds - now_seconds)
+            if self.is_retired:
+                with self.lock:
+                    self.give_back()
+        finally:
+            self.is_over = True
+            forget_thread(threading.get_ident())
 
-    def _let_go(self) -> None:
-        """Give back what the devices hold of the library."""
+    def give_back(self) -> None:
+        """Give back what the devices hold of the library, once; for who holds `lock`."""
         for task in self.tasks:
             if isinstance(task.device, Closable):
                 task.device.close()
@@ -116,6 +125,7 @@ class Lane:
         covered_seconds = min(since_seconds, COVERED_INTERVALS * every_seconds)
         self._thread_id = threading.get_ident()
         self._progress = (calls_begun(self._thread_id), started_seconds)
+        self._started_seconds = started_seconds
         self._current = task
         outcome = guard.run(task.collector, task.device, covered_seconds)
         with self._hang_lock:
@@ -143,7 +153,7 @@ class Lane:
             self.store.apply(
                 task.owner,
                 (*outcome.samples, task.failure(outcome.reason)),
-                keep=outcome.reason is Reason.LATER and is_first,
+                keep=task.collector.is_lasting or (outcome.reason is Reason.LATER and is_first),
             )
             task.trouble.failed(outcome.error or str(outcome.reason), started_seconds)
         task.reason, task.has_run = outcome.reason, True
@@ -161,20 +171,24 @@ class Lane:
         begun_count = calls_begun(self._thread_id)
         seen_count, seen_seconds = self._progress
         if begun_count != seen_count:
+            seen_seconds = now_seconds
             self._progress = (begun_count, now_seconds)
-            return None
-        if now_seconds - seen_seconds <= DEADLINE_SECONDS:
+        is_slow = now_seconds - self._started_seconds > RUN_DEADLINE_SECONDS
+        if now_seconds - seen_seconds <= DEADLINE_SECONDS and not is_slow:
             return None
         with self._hang_lock:
             if self._current is not task:  # it came back just now
                 return None
             if self.hung is None:
-                text = f"a call has not come back for {now_seconds - seen_seconds:.0f} s"
+                since_seconds = self._started_seconds if is_slow else seen_seconds
+                what = "a reading is not done after" if is_slow else "a call has not come back for"
+                text = f"{what} {now_seconds - since_seconds:.0f} s"
                 task.trouble.failed(text, now_seconds)
                 self._drop_gauges()
             if self.hung is None or now_seconds - self._counted_seconds >= self.interval_seconds:
                 self._counted_seconds = now_seconds
-                self.store.apply(task.owner, (task.failure(Reason.STUCK),))
+                lasting = task.collector.is_lasting
+                self.store.apply(task.owner, (task.failure(Reason.STUCK),), keep=lasting)
             self.hung = task
             task.reason, task.has_run = Reason.STUCK, True
         return task
@@ -182,7 +196,7 @@ class Lane:
     @property
     def is_reading(self) -> bool:
         """Tell whether a round goes on, maybe in a call that hangs."""
-        return self.lock.locked()
+        return self.lock.locked() or not self.is_over
 
     @property
     def is_up(self) -> bool | None:

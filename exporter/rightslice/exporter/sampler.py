@@ -171,7 +171,7 @@ class Sampler:
         """Hold every lane out of the library, and end those of cards; False if one hangs in it."""
         with self._lanes_lock:
             lanes = list(self._lanes.values())
-            if any(lane.hung for lane in lanes) or any(lane.is_reading for lane in self._leaving):
+            if any(lane.hung for lane in lanes) or not self._has_left():
                 yield False
                 return
             # Real time, whatever the clock: it is for calls that go on now.
@@ -188,10 +188,22 @@ class Sampler:
                     for lane in lanes:
                         if lane.name in cards:
                             lane.retire()
+                            lane.give_back()
                 yield is_quiet
             finally:
                 for lane in held:
                     lane.lock.release()
+
+    def _has_left(self) -> bool:
+        """End lanes that left and only sleep until their next step; False if one hangs."""
+        for lane in self._leaving:
+            if not lane.lock.acquire(blocking=False):
+                return False
+            try:
+                lane.give_back()
+            finally:
+                lane.lock.release()
+        return True
 
     def _watch(self) -> None:
         """Find calls that hang, and tell the state of lanes and cards."""
@@ -216,7 +228,10 @@ class Sampler:
         if since_seconds is None or now_seconds - since_seconds <= OPENING_DEADLINE_SECONDS:
             self._opening_trouble.ended(now_seconds)
             return
-        if now_seconds - since_seconds > OPENING_DEADLINE_SECONDS + GIVE_UP_SECONDS:
+        is_any_up = any(lane.is_up for lane in card_lanes(self._lanes.values()))
+        # While cards are read a listing that hangs is a reason to worry, not to leave.
+        until_seconds = since_seconds + OPENING_DEADLINE_SECONDS + GIVE_UP_SECONDS
+        if now_seconds > until_seconds and not is_any_up:
             self._opening_give_up_text = (
                 "opening NVML does not come back; a new process may do better"
             )

@@ -4,6 +4,7 @@ import logging
 import socket
 import socketserver
 import sys
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +17,8 @@ log = logging.getLogger(__name__)
 # A client that stops reading or writing is let go; one that scrapes every minute keeps its
 # connection, and with it its thread.
 CLIENT_TIMEOUT_SECONDS = 75
+# One that connects and asks nothing takes a place that a scraper may need.
+FIRST_REQUEST_SECONDS = 5
 INDEX = b"""<!doctype html><title>rightslice-exporter</title>
 <h1>rightslice-exporter</h1><p><a href="/metrics">metrics</a> <a href="/healthz">health</a>
 <a href="/readyz">readiness</a></p>
@@ -49,6 +52,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     # A burst of scrapers and probes waits to be answered rather than for its packets to be resent.
     request_queue_size = 128
+    # Each client has a thread as long as it stays; more than this are no scrapers.
+    most_clients = 64
 
     def __init__(self, address: tuple[str, int], sampler: Sampler) -> None:
         self.routes = _routes(sampler)
@@ -56,6 +61,7 @@ class Server(ThreadingHTTPServer):
         if ":" in address[0] or every_interface:
             self.address_family = socket.AF_INET6
         self._is_dual = every_interface
+        self._free = threading.BoundedSemaphore(self.most_clients)
         super().__init__(address, Handler)
 
     def server_bind(self) -> None:
@@ -64,6 +70,24 @@ class Server(ThreadingHTTPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, or not at all when too many are there."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Make room for another client when this one has gone."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Note a client that went away quietly, and any other failure loudly."""
@@ -78,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one connection."""
 
     server: Server
-    timeout = CLIENT_TIMEOUT_SECONDS
+    timeout = FIRST_REQUEST_SECONDS
     protocol_version = "HTTP/1.1"
     # Head and body leave together, at once.
     wbufsize = -1
@@ -87,6 +111,7 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
+        self.connection.settimeout(CLIENT_TIMEOUT_SECONDS)
         route = self.server.routes.get(self.path.partition("?")[0])
         if route is None:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"not found; see /metrics\n")

@@ -9,53 +9,53 @@ from rightslice.exporter.host.nvml.errors import NvmlError
 log = logging.getLogger(__name__)
 
 REPEAT_SECONDS = 600.0
-# A reading that fails every other second is one trouble, told as a beginning and an end this often.
-MOST_ENDS_PER_REPEAT = 3
+# What comes and goes, or fails now in one way and now in another, gets so many lines in that time.
+MOST_LINES_PER_REPEAT = 6
 
 
 @dataclass(slots=True)
 class Trouble:
-    """The state of one thing that may fail, as the log has told it."""
+    """The state of one thing that may fail, and what the log has told of it.
+
+    The log is told each change, and every REPEAT_SECONDS what lasts, within a budget of lines. What
+    had to be left out is counted, and an end that was left out is told when there is room.
+    """
 
     what: str
-    _told: str = ""
-    _told_seconds: float = 0.0
+    # What is wrong now; empty while nothing is.
+    text: str = ""
+    _told_text: str = ""
     _untold_count: int = 0
-    _is_over: bool = True
-    _ends: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_ENDS_PER_REPEAT))
+    _told_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_LINES_PER_REPEAT))
 
     def failed(self, error: Exception | str, now_seconds: float) -> None:
         """Tell a failure, unless the log has it already."""
         text = error if isinstance(error, str | NvmlError) else f"{type(error).__name__}: {error}"
-        text = str(text)
-        is_recent = now_seconds - self._told_seconds < REPEAT_SECONDS
-        comes_and_goes = (
-            self._is_over
-            and len(self._ends) == MOST_ENDS_PER_REPEAT
-            and (now_seconds - self._ends[0] < REPEAT_SECONDS)
-        )
-        was_over, self._is_over = self._is_over, False
-        if text == self._told and is_recent and (not was_over or comes_and_goes):
+        self.text = str(text)
+        is_known = self.text == self._told_text and self._is_recent(-1, now_seconds)
+        if is_known or self._is_budget_spent(now_seconds):
             self._untold_count += 1
             return
-        if was_over and not comes_and_goes:
-            self._untold_count = 0
         again = f" ({self._untold_count} times more since)" if self._untold_count else ""
         # What NVML says is no fault of the program; anything else comes with its trace.
         trace = error if isinstance(error, Exception) and not isinstance(error, NvmlError) else None
-        log.warning("%s: %s%s", self.what, text, again, exc_info=trace)
-        self._told, self._told_seconds, self._untold_count = text, now_seconds, 0
-
-    @property
-    def text(self) -> str:
-        """Say what is wrong; empty while nothing is."""
-        return "" if self._is_over else self._told
+        log.warning("%s: %s%s", self.what, self.text, again, exc_info=trace)
+        self._told(now_seconds)
 
     def ended(self, now_seconds: float) -> None:
-        """Tell that it is over, if it went on."""
-        if self._is_over:
-            return
-        self._is_over = True
-        self._ends.append(now_seconds)
-        if len(self._ends) < MOST_ENDS_PER_REPEAT or now_seconds - self._ends[0] >= REPEAT_SECONDS:
+        """Tell that it is over, if it went on; called as often as things go well."""
+        self.text = ""
+        if self._told_text and not self._is_budget_spent(now_seconds):
             log.info("%s: works again", self.what)
+            self._told(now_seconds)
+
+    def _told(self, now_seconds: float) -> None:
+        self._told_text, self._untold_count = self.text, 0
+        self._told_seconds.append(now_seconds)
+
+    def _is_budget_spent(self, now_seconds: float) -> bool:
+        is_full = len(self._told_seconds) == MOST_LINES_PER_REPEAT
+        return is_full and self._is_recent(0, now_seconds)
+
+    def _is_recent(self, line: int, now_seconds: float) -> bool:
+        return now_seconds - self._told_seconds[line] < REPEAT_SECONDS

@@ -15,6 +15,7 @@ from rightslice.exporter.simulate.card import Mig
 from rightslice.exporter.simulate.timeline import Event
 
 WAIT, TYPES = "nvmlEventSetWait_v2", "nvmlDeviceGetSupportedEventTypes"
+COUNT = "nvmlDeviceGetCount_v2"
 AVAILABLE = Sample(XID_SOURCE_AVAILABLE, True, ("nvml",))
 UNAVAILABLE = Sample(XID_SOURCE_AVAILABLE, False, ("nvml",))
 
@@ -108,3 +109,66 @@ def test_no_more_wait_than_can_be_counted_while_nobody_counts(simulate: Simulate
         tuple(collect(node.host.driver_events, 1.0))
 
     assert len(node.host.driver_events.waiting) == node.host.driver_events.waiting.maxlen
+
+
+@pytest.mark.parametrize(
+    ("code", "is_list_old"),
+    [
+        pytest.param(pynvml.NVML_ERROR_GPU_IS_LOST, True, id="a lost card"),
+        pytest.param(pynvml.NVML_ERROR_UNKNOWN, False, id="a failure of the moment"),
+    ],
+)
+def test_the_cards_are_to_be_listed_anew_once_one_of_them_broke_the_events(
+    code: int, is_list_old: bool, simulate: Simulate
+) -> None:
+    node = simulate(simulated_card())
+    node.open()
+    tuple(collect(node.host.driver_events, 1.0))
+    node.fail(WAIT, code)
+
+    with pytest.raises(NvmlError):
+        tuple(collect(node.host.driver_events, 1.0))
+
+    assert node.host.nvml.is_list_old is is_list_old
+
+
+def test_events_that_fail_each_time_do_not_list_the_cards_each_time(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    sampler = node.sampler()
+    node.sample_rounds(sampler, 5)
+    node.fail(WAIT, pynvml.NVML_ERROR_GPU_IS_LOST)
+    called = node.record_calls()
+
+    node.sample_rounds(sampler, 20)
+
+    assert called.count(COUNT) <= 4  # those that are due, and one for the first failure
+
+
+def test_while_the_events_are_broken_the_source_is_not_available(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    node.open()
+    node.fail(WAIT, pynvml.NVML_ERROR_GPU_IS_LOST)
+    with pytest.raises(NvmlError):
+        tuple(collect(node.host.driver_events, 1.0))
+    called = node.record_calls()
+
+    assert list(collect(node.host.driver_events, 1.0)) == [UNAVAILABLE]
+    assert called == []
+
+
+def test_events_that_a_lost_card_broke_are_available_again_a_round_later(
+    simulate: Simulate,
+) -> None:
+    node = simulate(simulated_card(1), simulated_card(2))
+    sampler = node.sampler()
+    source = 'rightslice_xid_source_available{source="nvml"}'
+    node.sample_rounds(sampler, 5)
+    usual = getattr(node.library, WAIT)
+    codes = iter((pynvml.NVML_ERROR_GPU_IS_LOST,))
+    node.answer(WAIT, lambda *arguments: next(codes, None) or usual(*arguments))
+    node.sample_rounds(sampler, 1)
+    during = source in values(sampler)
+
+    node.sample_rounds(sampler, 1)
+
+    assert (during, values(sampler)[source]) == (False, 1)

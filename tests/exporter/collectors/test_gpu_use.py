@@ -38,6 +38,9 @@ from rightslice.exporter.collectors.gpu_use import (
     is_held,
 )
 from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.errors import NvmlError
+from rightslice.exporter.host.nvml.events import address_of
+from rightslice.exporter.host.nvml.mig import MigReader
 from rightslice.exporter.inventory import REFRESH_SECONDS
 from rightslice.exporter.simulate.card import Mig, MigInstance
 
@@ -623,3 +626,45 @@ def test_processes_that_are_not_ours_to_list_cost_no_use(simulate: Simulate) -> 
     page = values(sampler)
     assert page[BUSY + OF_THE_CARD] == 5
     assert page["rightslice_gpu_allocated_seconds_total" + OF_THE_CARD] == 10
+
+
+def open_with_failing_first(node: SimulatedNode, code: int) -> NvmlCard:
+    """Give a cut card of which the first instance's memory call fails."""
+    (gpu,) = node.open()
+    usual = getattr(node.library, MEMORY_V2)
+    first = address_of(gpu.reader(MigReader).layout().instances[0].devices[0].handle)
+
+    def answer(handle: Any, memory: Any) -> int:
+        return code if address_of(handle) == first else int(usual(handle, memory))
+
+    node.answer(MEMORY_V2, answer)
+    return gpu
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(pynvml.NVML_ERROR_UNKNOWN, id="failing"),
+        pytest.param(pynvml.NVML_ERROR_NO_PERMISSION, id="not ours to read"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("other_used_bytes", "held"),
+    [
+        pytest.param(0, None, id="the other is free"),
+        pytest.param(3 * 1024**3, True, id="the other is in use"),
+    ],
+)
+def test_an_instance_that_does_not_tell_is_no_failure_of_the_whole_card_s_use(
+    other_used_bytes: int, held: bool | None, code: int, simulate: Simulate
+) -> None:
+    gpu = open_with_failing_first(simulate(cut_card(0, other_used_bytes)), code)
+
+    assert is_held(gpu) is held
+
+
+def test_an_instance_of_a_lost_card_is_a_failure(simulate: Simulate) -> None:
+    gpu = open_with_failing_first(simulate(cut_card(0, 0)), pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    with pytest.raises(NvmlError, match="GPU is lost"):
+        is_held(gpu)

@@ -25,6 +25,7 @@ from rightslice.contract.spec import Sample
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.collectors.mig import LAYOUT_SECONDS, collect
 from rightslice.exporter.host.nvml.events import address_of
+from rightslice.exporter.host.nvml.mig import MigReader
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.timeline import Event
 
@@ -504,3 +505,78 @@ def test_an_instance_that_is_not_ours_to_read_hides_no_other(simulate: Simulate)
     infos = [series for series in page if series.startswith("rightslice_mig_instance_info")]
     assert (len(used), len(infos)) == (1, 2)
     assert page['rightslice_collector_success{collector="mig"}'] == 1
+
+
+def fail_first(node: SimulatedNode) -> None:
+    """Let the memory call of the card's first instance, and of no other, fail."""
+    usual = getattr(node.library, MEMORY_V2)
+    layout = node.host.gpus[0].reader(MigReader).layout()
+    first = address_of(layout.instances[0].devices[0].handle)
+
+    def answer(handle: Any, memory: Any) -> int:
+        is_first = address_of(handle) == first
+        return int(pynvml.NVML_ERROR_UNKNOWN) if is_first else int(usual(handle, memory))
+
+    node.answer(MEMORY_V2, answer)
+
+
+def test_an_instance_whose_memory_fails_hides_neither_the_others_nor_the_layout(
+    simulate: Simulate,
+) -> None:
+    node = simulate(cut(("1g.5gb", 0), ("1g.5gb", 2)))
+    sampler = node.sampler(("mig",))
+    node.sample_rounds(sampler, 1)
+    fail_first(node)
+
+    node.sample_rounds(sampler, 2 * int(LAYOUT_SECONDS))
+
+    page = values(sampler)
+    assert page[of_instance("memory_used_bytes", "9")] == GIB
+    assert page[of_instance("observed_seconds_total", "9")] == 2 * int(LAYOUT_SECONDS)
+    assert page['rightslice_mig_instances{uuid="GPU-0001",state="with_compute"}'] == 2
+    assert len([series for series in page if series.startswith("rightslice_mig_instance_inf")]) == 2
+
+
+def test_memory_that_fails_while_the_cut_is_read_is_missed_for_no_longer(
+    simulate: Simulate,
+) -> None:
+    node = simulate(cut(("1g.5gb", 0), ("1g.5gb", 2), privileged=False))
+    sampler = node.sampler(("mig",))
+    committed = 'rightslice_slice_memory_committed_bytes{uuid="GPU-0001"}'
+    usual = getattr(node.library, MEMORY_V2)
+    node.sample_rounds(sampler, 1)
+    fail_first(node)
+    node.sample_rounds(sampler, int(LAYOUT_SECONDS))
+    during = committed in values(sampler)
+    node.answer(MEMORY_V2, usual)
+
+    node.sample_rounds(sampler, 1)
+
+    assert (during, committed in values(sampler)) == (False, True)
+
+
+def test_an_instance_whose_memory_fails_is_told_with_the_reason_and_has_no_use(
+    simulate: Simulate,
+) -> None:
+    node = simulate(cut(("1g.5gb", 0), ("1g.5gb", 2)))
+    sampler = node.sampler(("mig",))
+    node.sample_rounds(sampler, 1)
+    fail_first(node)
+
+    node.sample_rounds(sampler, 3)
+
+    page = values(sampler)
+    assert page[failures("mig", "GPU-0001", "unknown")] == 3
+    assert of_instance("memory_used_bytes", "7") not in page
+    assert page[of_instance("observed_seconds_total", "7")] == 0
+
+
+def test_a_cut_that_another_collector_finds_costs_this_one_no_round(simulate: Simulate) -> None:
+    first, second, event = reshaping(privileged=True)
+    node = simulate(first, second, events=(event,))
+    node.fail(EVENT_TYPES, pynvml.NVML_ERROR_NOT_SUPPORTED)
+    sampler = node.sampler(("gpu_use", "mig"))
+
+    node.sample_rounds(sampler, 8)
+
+    assert not [series for series in values(sampler) if "failures" in series]

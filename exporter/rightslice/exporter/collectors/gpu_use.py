@@ -21,9 +21,9 @@ from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.collectors.gpu_memory import is_plausible
-from rightslice.exporter.host.nvml.card import NvmlCard
-from rightslice.exporter.host.nvml.errors import NvmlError, Reason
-from rightslice.exporter.host.nvml.mig import MigReader
+from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
+from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError, Reason
+from rightslice.exporter.host.nvml.mig import GpuInstance, MigReader
 from rightslice.exporter.host.nvml.processes import GpuProcess
 
 MICROSECONDS_PER_SECOND = 1e6
@@ -71,14 +71,22 @@ def is_any_instance_held(gpu: NvmlCard) -> bool | None:
 
     None where some instance that can run something does not tell.
     """
-    reader = gpu.reader(MigReader)
-    readings = [
-        reader.memory(instance) for instance in reader.layout().instances if instance.devices
-    ]
+    instances = gpu.reader(MigReader).layout().instances
+    readings = [_memory_of(gpu, instance) for instance in instances if instance.devices]
     told = [reading for reading in readings if reading is not None and is_plausible(reading)]
     if any(reading.used_bytes > HELD_MEMORY_BYTES for reading in told):
         return True
     return False if len(told) == len(readings) else None
+
+
+def _memory_of(gpu: NvmlCard, instance: GpuInstance) -> MemoryReading | None:
+    """Read an instance's memory; None where that fails, which the collector `mig` tells."""
+    try:
+        return gpu.reader(MigReader).memory(instance)
+    except NvmlError as error:
+        if error.reason in DOWN_REASONS:
+            raise
+        return None
 
 
 @dataclass(frozen=True, slots=True)

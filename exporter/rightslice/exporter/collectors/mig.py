@@ -1,6 +1,7 @@
 """How a card is cut by MIG, the memory of each instance, and what still fits."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from rightslice.contract.metrics import (
     MIG_FRAGMENTATION_RATIO,
@@ -20,6 +21,7 @@ from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.collectors.gpu_memory import is_plausible
 from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.mig import GpuInstance, MigLayout, MigProfileInfo, MigReader
 from rightslice.facts.mig_placement import (
     PlaceableProfile,
@@ -62,9 +64,10 @@ class LayoutTeller:
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     teller = gpu.reader(LayoutTeller)
     layout = teller.layout(covered_seconds)
-    yield from teller.samples(layout)
     yield from every_part(
-        *(_memory(gpu, instance, covered_seconds) for instance in layout.instances)
+        teller.samples(layout),
+        _committed(gpu, layout),
+        *(_memory(gpu, instance, covered_seconds) for instance in layout.instances),
     )
 
 
@@ -78,6 +81,9 @@ def _layout_samples(gpu: NvmlCard, layout: MigLayout) -> Iterator[Sample]:
         unusable_count = len(layout.instances) - usable_count
         yield Sample(MIG_INSTANCES, unusable_count, (gpu.id, "without_compute"))
         yield from _room(gpu, layout, layout.profiles)
+
+
+def _committed(gpu: NvmlCard, layout: MigLayout) -> Iterator[Sample]:
     sizes = [_total_bytes(gpu, instance) for instance in layout.instances]
     told = [size for size in sizes if size is not None]
     if len(told) == len(sizes):
@@ -126,7 +132,9 @@ def _memory(gpu: NvmlCard, instance: GpuInstance, covered_seconds: float) -> Ite
 
 def _total_bytes(gpu: NvmlCard, instance: GpuInstance) -> int | None:
     """Give an instance's memory: what a process on it is told, else what its profile promises."""
-    memory = gpu.reader(MigReader).memory(instance)
+    memory = None
+    with suppress(NvmlError):  # `_memory` meets the same failure, and tells it
+        memory = gpu.reader(MigReader).memory(instance)
     if memory is not None and is_plausible(memory):
         return memory.total_bytes
     return instance.profile.memory_bytes if instance.profile else None

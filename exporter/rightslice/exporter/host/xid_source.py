@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.kernel_log import KernelLog
+from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.session import NvmlSession
 from rightslice.exporter.host.xid import XidCounter, XidReport, normal_bus_id, parse_xid
 
@@ -25,6 +26,7 @@ class DriverEvents:
     lane: str = "events"
     is_up: bool = True
     waiting: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+    _has_worked: bool = False
 
     def begin_round(self) -> None:
         """Nothing is kept between rounds."""
@@ -37,7 +39,15 @@ class DriverEvents:
         if not self.nvml.events.is_watching:
             return None
         cards = {card.id: card for card in self.nvml.cards}
-        for event in self.nvml.events.poll():
+        try:
+            events = self.nvml.events.poll()
+        except NvmlError:
+            # One that never worked waits for the next listing that is due, and costs no other.
+            self.nvml.is_list_old |= self._has_worked and not self.nvml.events.is_watching
+            self._has_worked = False
+            raise
+        self._has_worked = True
+        for event in events:
             if event.xid is not None:
                 self.waiting.append((event.uuid, event.xid))
             elif event.uuid in cards:

@@ -255,3 +255,13 @@ def test_what_is_lacking_is_asked_for_again_when_that_is_forgotten(answering: An
     calls.forget_absent()
 
     assert calls.ask(ONE) is Answer.VALUE
+
+
+def test_what_was_marked_as_absent_is_never_forgotten(answering: Answering) -> None:
+    asked, calls = answering(SUCCESS), Calls()
+    calls.mark_absent(ONE)
+
+    calls.forget_absent()
+
+    assert calls.ask(ONE) is Answer.ABSENT
+    assert asked == []

@@ -521,3 +521,82 @@ def test_what_a_card_lacks_is_asked_for_again_seldom_and_of_a_guest_never(
         card.utilisation_percent()
 
     assert len(asked) == asked_count
+
+
+def test_a_limited_cgroup_is_not_forgotten(
+    simulate: Simulate, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = simulate(simulated_card())
+    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    (card,) = node.open()
+    card.memory()
+    asked = calls_of(node, MEMORY_V2)
+
+    card.calls.forget_absent()
+    card.begin_round()
+
+    assert card.memory() == WITH_RESERVE_AS_USED
+    assert asked == []
+    assert len(warnings(caplog)) == 1
+
+
+def test_that_the_two_versions_were_compared_is_not_forgotten(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    (card,) = node.open()
+    card.memory()
+    asked = calls_of(node, MEMORY_V1)
+
+    card.calls.forget_absent()
+    card.begin_round()
+    card.memory()
+
+    assert asked == []
+
+
+def test_a_second_version_that_was_lacking_is_asked_for_anew_when_that_is_forgotten(
+    simulate: Simulate,
+) -> None:
+    faults: dict[str, int] = {MEMORY_V2: NOT_SUPPORTED}
+    (card,) = simulate(simulated_card(faults=faults)).open()
+    before = card.memory()
+    faults.clear()
+
+    card.calls.forget_absent()
+    card.begin_round()
+
+    assert (before, card.memory()) == (WITH_RESERVE_AS_USED, WITH_RESERVE_APART)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(pynvml.NVML_ERROR_TIMEOUT, id="timeout"),
+        pytest.param(pynvml.NVML_ERROR_UNKNOWN, id="unknown"),
+    ],
+)
+def test_a_comparison_of_the_versions_that_failed_for_once_is_made_the_next_time(
+    code: int, simulate: Simulate
+) -> None:
+    faults: dict[str, int] = {MEMORY_V1: code}
+    node = simulate(simulated_card(faults=faults))
+    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    (card,) = node.open()
+    before = card.memory()
+    faults.clear()
+
+    card.begin_round()
+
+    assert before == MemoryReading(TOTAL_BYTES // 4, 0, 0)
+    assert card.memory() == WITH_RESERVE_AS_USED
+
+
+def test_a_first_version_that_is_lacking_is_not_compared_again(simulate: Simulate) -> None:
+    node = simulate(simulated_card(faults={MEMORY_V1: NOT_SUPPORTED}))
+    (card,) = node.open()
+    asked = calls_of(node, MEMORY_V1)
+
+    for _ in range(2):
+        card.begin_round()
+        card.memory()
+
+    assert len(asked) == 1

@@ -276,3 +276,48 @@ def test_a_set_of_which_one_card_is_gone_is_made_anew_without_it(simulate: Simul
     assert not is_watching
     assert events.is_watching
     assert events.poll() == []
+
+
+def test_a_poll_that_meets_a_lost_card_leaves_its_set_to_who_lists_the_cards(
+    simulate: Simulate,
+) -> None:
+    node = simulate(simulated_card())
+    node.open()
+    freed = calls_of(node, FREE)
+    node.fail(WAIT, pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    with pytest.raises(NvmlError):
+        node.host.nvml.events.poll()
+
+    assert freed == []
+
+
+def test_a_broken_set_is_freed_when_cards_are_watched_again(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    (card,) = node.open()
+    usual = getattr(node.library, WAIT)
+    freed, made = calls_of(node, FREE), calls_of(node, CREATE)
+    node.fail(WAIT, pynvml.NVML_ERROR_GPU_IS_LOST)
+    with pytest.raises(NvmlError):
+        node.host.nvml.events.poll()
+    node.answer(WAIT, usual)
+
+    node.host.nvml.events.watch(handles(card))
+
+    assert (len(freed), len(made)) == (1, 1)
+    assert node.host.nvml.events.is_watching
+
+
+def test_a_poll_that_fails_for_the_moment_breaks_no_set(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    (card,) = node.open()
+    made = calls_of(node, CREATE)
+    node.fail(WAIT, pynvml.NVML_ERROR_UNKNOWN)
+    with pytest.raises(NvmlError):
+        node.host.nvml.events.poll()
+    is_watching = node.host.nvml.events.is_watching
+
+    node.host.nvml.events.watch(handles(card))
+
+    assert is_watching
+    assert made == []

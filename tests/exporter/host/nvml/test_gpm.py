@@ -299,3 +299,47 @@ def test_a_sample_that_the_library_does_not_know_any_more_is_gone(simulate: Simu
 
     assert card.is_up
     assert reader_of(card).read() == {}
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        pytest.param(simulated_card(), id="a card without"),
+        pytest.param(hopper(faults={SUPPORT: NOT_SUPPORTED}), id="a driver without"),
+    ],
+)
+def test_support_that_was_denied_is_asked_for_anew_when_what_is_lacking_is(
+    card: Any, simulate: Simulate
+) -> None:
+    node = simulate(card)
+    (opened,) = node.open()
+    asked = calls_of(node, SUPPORT)
+    reader_of(opened).read()
+
+    opened.calls.forget_absent()
+    reader_of(opened).read()
+
+    assert len(asked) == 2
+
+
+def test_a_card_that_comes_to_be_monitored_is_read_from_then_on(simulate: Simulate) -> None:
+    faults: dict[str, int] = {SUPPORT: NOT_SUPPORTED}
+    (card,) = simulate(hopper(faults=faults)).open()
+    before = reader_of(card).read()
+    faults.clear()
+
+    card.calls.forget_absent()
+
+    assert (before, reader_of(card).read()) == (None, {})
+
+
+def test_support_that_was_told_is_not_asked_for_anew(simulate: Simulate) -> None:
+    node = simulate(hopper())
+    (card,) = node.open()
+    asked = calls_of(node, SUPPORT)
+    reader_of(card).read()
+
+    card.calls.forget_absent()
+    reader_of(card).read()
+
+    assert len(asked) == 1

@@ -5,10 +5,18 @@ from typing import Any
 
 import pynvml
 import pytest
-from support.simulated import BYTES_PER_MIB, Simulate, calls_of, constant, simulated_card
+from support.simulated import (
+    BYTES_PER_MIB,
+    Simulate,
+    SimulatedNode,
+    calls_of,
+    constant,
+    simulated_card,
+)
 
 from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
+from rightslice.exporter.host.nvml.events import address_of
 from rightslice.exporter.host.nvml.mig import MigLayout, MigReader, profile_name
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.timeline import Event
@@ -439,3 +447,93 @@ def test_a_card_that_cannot_be_cut_has_no_mode_and_no_instance(simulate: Simulat
 
     assert card.reader(MigReader).is_pending() is None
     assert layout_of(card).instances == ()
+
+
+def fail_first(node: SimulatedNode, card: NvmlCard, code: int) -> None:
+    """Let the memory call of the card's first instance, and of no other, fail."""
+    usual = getattr(node.library, MEMORY_V2)
+    first = address_of(layout_of(card).instances[0].devices[0].handle)
+
+    def answer(handle: Any, memory: Any) -> int:
+        return code if address_of(handle) == first else int(usual(handle, memory))
+
+    node.answer(MEMORY_V2, answer)
+
+
+def test_an_instance_whose_memory_fails_hides_that_of_no_other(simulate: Simulate) -> None:
+    other_half = MigInstance("3g.20gb", 4, memory_used_bytes=constant(2000.0))
+    node = simulate(cut(HALF, other_half))
+    (card,) = node.open()
+    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    with pytest.raises(NvmlError, match=MEMORY_V2):
+        memory_of(card)
+
+    memory = card.reader(MigReader).memory(layout_of(card).instances[1])
+
+    assert memory == MemoryReading(HALF_BYTES, 2000, 0)
+
+
+def test_memory_that_fails_for_another_reason_than_the_handle_keeps_the_layout(
+    simulate: Simulate,
+) -> None:
+    node = simulate(cut(HALF))
+    (card,) = node.open()
+    layout = layout_of(card)
+    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+
+    with pytest.raises(NvmlError):
+        memory_of(card)
+
+    assert layout_of(card) is layout
+
+
+def test_memory_that_fails_is_asked_for_once_in_a_round_and_told_each_time(
+    simulate: Simulate,
+) -> None:
+    node = simulate(cut(HALF))
+    (card,) = node.open()
+    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    asked = calls_of(node, MEMORY_V2)
+
+    for _ in range(2):
+        with pytest.raises(NvmlError, match=MEMORY_V2):
+            memory_of(card)
+
+    assert len(asked) == 1
+
+
+def test_memory_that_failed_is_asked_for_anew_in_the_next_round(simulate: Simulate) -> None:
+    node = simulate(cut(HALF))
+    (card,) = node.open()
+    usual = getattr(node.library, MEMORY_V2)
+    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    with pytest.raises(NvmlError):
+        memory_of(card)
+    node.answer(MEMORY_V2, usual)
+
+    card.begin_round()
+
+    assert memory_of(card) == MemoryReading(HALF_BYTES, 1000, 0)
+
+
+def test_memory_that_is_not_ours_to_read_is_none(simulate: Simulate) -> None:
+    node = simulate(cut(HALF))
+    (card,) = node.open()
+    fail_first(node, card, pynvml.NVML_ERROR_NO_PERMISSION)
+
+    assert memory_of(card) is None
+
+
+def test_an_instance_made_anew_under_an_old_id_does_not_fail_for_the_one_before(
+    simulate: Simulate,
+) -> None:
+    events = (Event(10.0, 0, mig=Mig()), Event(11.0, 0, mig=Mig(instances=(HALF,))))
+    node = simulate(cut(HALF), events=events)
+    (card,) = node.open()
+    layout_of(card)
+    node.clock.advance(12)
+    card.begin_round()
+    with pytest.raises(NvmlError):
+        memory_of(card)
+
+    assert memory_of(card) == MemoryReading(HALF_BYTES, 1000, 0)

@@ -585,3 +585,57 @@ def test_an_upgraded_driver_is_named_after_reopening(simulate: Simulate) -> None
     (card,) = node.open()
 
     assert card.driver_version == "590.10"
+
+
+def test_a_card_that_fails_for_once_is_kept_also_where_the_order_changes(
+    simulate: Simulate,
+) -> None:
+    faults: dict[str, int] = {}
+    node = simulate(simulated_card(1), simulated_card(2, faults=faults))
+    node.open()
+    faults[UUID] = pynvml.NVML_ERROR_UNKNOWN
+    node.list_cards(1, 0)
+
+    node.host.nvml.refresh()
+
+    assert sorted(ids(node.host.gpus)) == ["GPU-0001", "GPU-0002"]
+    assert node.host.nvml.duplicate_uuids == ()
+
+
+def test_a_card_that_has_left_is_not_taken_for_one_that_fails_for_once(
+    simulate: Simulate,
+) -> None:
+    faults: dict[str, int] = {}
+    node = simulate(simulated_card(1), simulated_card(2, faults=faults), simulated_card(3))
+    node.open()
+    faults[UUID] = pynvml.NVML_ERROR_UNKNOWN
+    node.list_cards(1, 2)
+
+    node.host.nvml.refresh()
+
+    assert ids(node.host.gpus) == ["GPU-0003"]
+    assert len(node.host.nvml.unopened) == 1
+
+
+def test_a_card_that_fails_for_once_is_kept_beside_one_that_is_lost(simulate: Simulate) -> None:
+    lost: dict[str, int] = {}
+    faults: dict[str, int] = {}
+    node = simulate(simulated_card(1, faults=lost), simulated_card(2, faults=faults))
+    node.open()
+    lost[UUID] = pynvml.NVML_ERROR_GPU_IS_LOST
+    faults[UUID] = pynvml.NVML_ERROR_UNKNOWN
+
+    node.host.nvml.refresh()
+
+    assert ids(node.host.gpus) == ["GPU-0002"]
+
+
+def test_a_card_that_is_lost_while_listed_is_not_kept(simulate: Simulate) -> None:
+    faults: dict[str, int] = {}
+    node = simulate(simulated_card(1), simulated_card(2, faults=faults))
+    node.open()
+    faults[UUID] = pynvml.NVML_ERROR_GPU_IS_LOST
+
+    node.host.nvml.refresh()
+
+    assert ids(node.host.gpus) == ["GPU-0001"]

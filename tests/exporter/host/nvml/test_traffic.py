@@ -193,3 +193,20 @@ def test_links_of_the_simulated_driver_add_up_to_its_totals(simulate: Simulate) 
     node.clock.advance(10)
 
     assert reader_of(card).read() == ({}, {"tx": 40_960, "rx": 81_920})
+
+
+def test_a_link_that_comes_later_adds_only_what_it_moves_from_then_on(simulate: Simulate) -> None:
+    node = simulate(simulated_card())
+    node.answer(FIELDS, field_values(links((100, 1))))
+    (card,) = node.open()
+    reader_of(card).read()
+    reader_of(card).read()
+    card.calls.forget_absent()
+    node.answer(FIELDS, field_values(links((100, 1), (5000, 5000))))
+    reader_of(card).read()
+
+    found = reader_of(card).read()
+    node.answer(FIELDS, field_values(links((100, 1), (5020, 5003))))
+
+    assert found == ({}, {"tx": 100, "rx": 1})
+    assert reader_of(card).read() == ({}, {"tx": 120, "rx": 4})

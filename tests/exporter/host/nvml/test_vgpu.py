@@ -11,6 +11,7 @@ from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.vgpu import (
     MOST_VGPUS,
+    OLD_READINGS,
     VgpuInstance,
     VgpuReader,
     VgpuType,
@@ -360,3 +361,64 @@ def test_a_driver_that_tells_no_licence_is_asked_once(simulate: Simulate) -> Non
 
     assert [guest_licence(card), guest_licence(card)] == [None, None]
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("old_count", "expected"),
+    [
+        pytest.param(OLD_READINGS - 1, [None], id="not yet"),
+        pytest.param(OLD_READINGS, [40.0], id="from then on"),
+    ],
+)
+def test_after_some_readings_of_old_samples_only_the_clock_was_set_back(
+    old_count: int, expected: list[float | None], simulate: Simulate
+) -> None:
+    node = simulate(hosting(guest()))
+    node.open()
+    busy(node, (9_000_000, FIRST_ID, 10))
+    old = [busy(node, (stamp_us, FIRST_ID, 20)) for stamp_us in range(1, old_count + 1)]
+
+    later = busy(node, (1_000_000, FIRST_ID, 40))
+
+    assert old == [[None]] * old_count
+    assert later == expected
+
+
+def test_a_new_sample_between_old_ones_sets_no_clock_back(simulate: Simulate) -> None:
+    node = simulate(hosting(guest()))
+    node.open()
+    old = (1_000_000, FIRST_ID, 20)
+    busy(node, (9_000_000, FIRST_ID, 10))
+    told = [busy(node, old) for _ in range(OLD_READINGS - 1)]
+    busy(node, (9_500_000, FIRST_ID, 30))
+
+    told += [busy(node, old) for _ in range(OLD_READINGS - 1)]
+
+    assert told == [[None]] * len(told)
+    assert busy(node, (2_000_000, FIRST_ID, 40)) == [None]
+
+
+def test_unused_slots_set_no_clock_back(simulate: Simulate) -> None:
+    node = simulate(hosting(guest()))
+    node.open()
+    busy(node, (9_000_000, FIRST_ID, 10))
+    for _ in range(OLD_READINGS):
+        busy(node, (0, FIRST_ID, 0))
+
+    assert busy(node, (9_000_000, FIRST_ID, 10)) == [None]
+
+
+def test_a_clock_set_back_is_also_found_where_the_driver_gives_new_samples_only(
+    simulate: Simulate,
+) -> None:
+    node = simulate(hosting(guest()))
+    (card,) = node.open()
+    instances_of(card)
+    node.clock.advance(-3600)
+    told = []
+    for _ in range(OLD_READINGS + 3):
+        node.clock.advance(5)
+        told += [instance.busy_percent for instance in instances_of(card)]
+
+    assert told[0] is None
+    assert told[-2:] == [25.0, 25.0]

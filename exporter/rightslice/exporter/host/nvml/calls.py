@@ -62,10 +62,11 @@ def call(name: str, *arguments: Any) -> int:
 class Calls:
     """Remembers what one object lacks, and whether it answered in this round."""
 
-    __slots__ = ("_absent", "_worked", "answered", "down_reason", "failed", "generation")
+    __slots__ = ("_absent", "_kept", "_worked", "answered", "down_reason", "failed", "generation")
 
     def __init__(self) -> None:
         self._absent: set[str] = set()
+        self._kept: set[str] = set()
         self._worked: set[str] = set()
         # Grows when what is absent is forgotten; who keeps such knowledge itself compares it.
         self.generation = 0
@@ -120,7 +121,7 @@ class Calls:
 
     def forget_absent(self) -> None:
         """Ask anew for what is lacking: a link may have come up since, an instance gone."""
-        self._absent.clear()
+        self._absent &= self._kept
         self.generation += 1
 
     def lacks(self, key: str) -> bool:
@@ -128,5 +129,6 @@ class Calls:
         return key in self._absent
 
     def mark_absent(self, key: str) -> None:
-        """Remember that something is not to be asked for again."""
+        """Remember for good that something is not to be asked for."""
         self._absent.add(key)
+        self._kept.add(key)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import pynvml
 
 from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, Calls, call
-from rightslice.exporter.host.nvml.errors import Reason
+from rightslice.exporter.host.nvml.errors import ABSENT_CODES, Reason
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.host.nvml.rows import Rows
 
@@ -237,9 +237,12 @@ def _is_limited(calls: Calls, handle: Any, total_bytes: int) -> bool:
     """Compare the two versions, once for each object."""
     if calls.lacks(COMPARED):
         return False
-    calls.mark_absent(COMPARED)
     plain = pynvml.c_nvmlMemory_t()
-    if calls.attempt(MEMORY_V1, handle, byref(plain)) != 0 or plain.total <= total_bytes:
+    code = calls.attempt(MEMORY_V1, handle, byref(plain))
+    if code not in ABSENT_CODES and code != SUCCESS:
+        return False  # for the moment: another time
+    calls.mark_absent(COMPARED)
+    if code != SUCCESS or plain.total <= total_bytes:
         return False
     log.warning(
         "this process is in a cgroup that limits GPU memory: the v2 memory call tells %d of %d "

@@ -33,9 +33,12 @@ class EventSet:
     def __init__(self) -> None:
         self._set: Any = None
         self._uuids: dict[int, str] = {}
+        self._is_broken = False
 
     def watch(self, handles: dict[str, Any]) -> None:
         """Register cards, by UUID, that are not watched yet. Cards without events are left out."""
+        if self._is_broken:
+            self.free()
         if self._set is None:
             created = pynvml.c_nvmlEventSet_t()
             if call("nvmlEventSetCreate", byref(created)) != SUCCESS:
@@ -53,7 +56,7 @@ class EventSet:
     @property
     def is_watching(self) -> bool:
         """Tell whether any card reports events."""
-        return bool(self._uuids)
+        return bool(self._uuids) and not self._is_broken
 
     def poll(self) -> list[CardEvent]:
         """Give the events since the last poll, at once. Raises NvmlError."""
@@ -66,10 +69,9 @@ class EventSet:
                 break
             if code != SUCCESS:
                 error = NvmlError("nvmlEventSetWait_v2", code)
-                if error.reason in DOWN_REASONS:
-                    # One card of the set is gone, and the set tells of no other any more: the next
-                    # listing registers those that are left.
-                    self.free()
+                # One card of the set is gone, and the set tells of no other any more: the next
+                # listing, which owns the set, makes another of those that are left.
+                self._is_broken |= error.reason in DOWN_REASONS
                 raise error
             uuid = self._uuids.get(address_of(data.device), "")
             is_xid = bool(data.eventType & pynvml.nvmlEventTypeXidCriticalError)
@@ -81,4 +83,5 @@ class EventSet:
         if self._set is not None:
             call("nvmlEventSetFree", self._set)
         self._set = None
-        self._uuids.clear()
+        self._uuids = {}
+        self._is_broken = False

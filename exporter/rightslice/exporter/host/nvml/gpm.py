@@ -28,6 +28,7 @@ class GpmReader:
         self._card = card
         self._pairs: dict[int | None, SamplePair] = {}
         self._is_supported: bool | None = None
+        self._generation = card.calls.generation
 
     def read(self, gpu_instance_id: int | None = None) -> dict[str, float] | None:
         """Give percentages since the last reading of this subject, by the names of METRICS.
@@ -56,6 +57,9 @@ class GpmReader:
             self.forget(gpu_instance_id)
 
     def _supported(self) -> bool:
+        if self._generation != self._card.calls.generation:  # what is lacking is asked for anew
+            self._generation = self._card.calls.generation
+            self._is_supported = self._is_supported or None
         if self._is_supported is None:
             support = pynvml.c_nvmlGpmSupport_t()
             support.version = pynvml.NVML_GPM_SUPPORT_VERSION

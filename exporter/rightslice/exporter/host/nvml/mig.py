@@ -107,7 +107,8 @@ class MigReader:
         self._is_old = False
         # Whether the driver kept devices from us, whose files are not in our container.
         self._is_partial = False
-        self._memory: dict[int, MemoryReading | None] = {}
+        # Of each instance, by id, this round's reading or what it failed with.
+        self._memory: dict[int, MemoryReading | NvmlError | None] = {}
         self._memory_round = -1
 
     def memory(self, instance: GpuInstance) -> MemoryReading | None:
@@ -122,16 +123,20 @@ class MigReader:
             self._memory.clear()
             self._memory_round = self._card.round_number
         if instance.gpu_instance_id not in self._memory:
-            device = instance.devices[0]
-            try:
-                reading = read_memory(device.calls, device.handle)
-            except NvmlError as error:
-                if error.reason is not Reason.PERMISSION:
-                    self.forget()  # it may be gone
-                    raise
-                reading = None  # its device file is not here
-            self._memory[instance.gpu_instance_id] = reading
-        return self._memory[instance.gpu_instance_id]
+            self._memory[instance.gpu_instance_id] = self._read_memory(instance.devices[0])
+        reading = self._memory[instance.gpu_instance_id]
+        if isinstance(reading, NvmlError):
+            raise reading
+        return reading
+
+    def _read_memory(self, device: MigDevice) -> MemoryReading | NvmlError | None:
+        try:
+            return read_memory(device.calls, device.handle)
+        except NvmlError as error:
+            if error.reason is Reason.PERMISSION:
+                return None  # its device file is not here
+            self._is_old = error.reason is Reason.STALE or self._is_old  # it may be gone
+            return error
 
     def is_pending(self) -> bool | None:
         """Tell whether MIG will be on after the next reset; None on cards without MIG."""
@@ -153,6 +158,7 @@ class MigReader:
         if self._layout is None or self._is_old:
             self._layout = self._read_layout()
             self._is_old = False
+            self._memory_round = -1  # an id may be another instance's now
         return self._layout
 
     def forget(self) -> None:

@@ -116,9 +116,6 @@ class NvmlSession:
                 handle, identity = _listed_at(index, known)
             except pynvml.NVMLError as error:
                 failure = NvmlError("opening a card", error.value)
-                before = next((c for c in self.cards if c.identity.index == index), None)
-                if before is not None and failure.reason in PASSING_REASONS:
-                    found.setdefault(before.id, before)
                 place = self._uuid_at.get(index, f"index {index}")
                 unopened.append(Unopened(place, failure))
                 continue
@@ -127,6 +124,11 @@ class NvmlSession:
                 duplicates.append(identity.uuid)
             else:
                 found[identity.uuid] = self._card(known.get(identity.uuid), handle, identity)
+        # If no card has left, those that failed for the moment are those that are missing.
+        lost = {row.place for row in unopened if row.error.reason not in PASSING_REASONS}
+        missing = {uuid: known[uuid] for uuid in known if uuid not in found and uuid not in lost}
+        if len(missing) == sum(row.error.reason in PASSING_REASONS for row in unopened):
+            found |= missing
         if unopened and not found and self.cards:
             raise unopened[0].error
         self.cards = tuple(found.values())

@@ -57,8 +57,10 @@ class TrafficReader:
         # A link that did not answer this time would look like bytes taken back.
         if not values or set(values) != set(self._by_link.keys) or expected != self._by_link.keys:
             return {}
+        is_later = bool(self._link_last)
         for key, value in values.items():
-            before = self._link_last.get(key, 0.0)
+            # What a link held that comes later than the others is not ours.
+            before = self._link_last.get(key, value if is_later else 0.0)
             grown = value - before if value >= before else value
             self._link_bytes[key] = self._link_bytes.get(key, 0.0) + grown
         self._link_last |= values

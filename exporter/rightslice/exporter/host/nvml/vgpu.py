@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 POLICIES = {1: "vgpu_best_effort", 2: "vgpu_equal_share", 3: "vgpu_fixed_share"}
 MOST_VGPUS = 64
 UUID_LENGTH = 80
+# After so many readings without a new sample the clock may have been set back.
+OLD_READINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class VgpuReader:
         self._card = card
         self._types: dict[int, VgpuType] = {}
         self._newest_sample_us: int | None = None
+        self._old_count = 0
         self._ids = Rows(c_uint, MOST_VGPUS)
         self._samples = Rows(pynvml.c_nvmlVgpuInstanceUtilizationSample_t, MOST_VGPUS)
 
@@ -113,20 +116,30 @@ class VgpuReader:
         """
         since_us = self._newest_sample_us
         shares: dict[int, list[int]] = {}
+        # The driver gives nothing that is older than what it is asked for.
+        asked_us = 0 if self._old_count >= OLD_READINGS else since_us or 0
         rows = self._samples.read(
             self._card.calls,
             "nvmlDeviceGetVgpuUtilization",
             self._card.handle,
-            c_ulonglong(since_us or 0),
+            c_ulonglong(asked_us),
             byref(c_uint()),
         )
         for row in rows or ():
             percent = row.smUtil.uiVal
             if since_us is not None and row.timeStamp > since_us and 0 <= percent <= 100:
                 shares.setdefault(row.vgpuInstance, []).append(percent)
-        stamps = [row.timeStamp for row in rows or ()]
-        self._newest_sample_us = max((since_us or 0, *stamps)) if stamps or since_us else None
+        stamps = [row.timeStamp for row in rows or () if row.timeStamp]
+        self._newest_sample_us = self._newest(since_us, stamps)
         return {number: sum(values) / len(values) for number, values in shares.items()}
+
+    def _newest(self, since_us: int | None, stamps: list[int]) -> int | None:
+        """Give the time up to which samples are read; back in time if the clock was set back."""
+        newest_us = max(stamps, default=since_us)
+        if newest_us is None or since_us is None:
+            return newest_us
+        self._old_count = 0 if newest_us > since_us else self._old_count + 1
+        return newest_us if self._old_count >= OLD_READINGS else max(since_us, newest_us)
 
 
 def guest_licence(card: "NvmlCard") -> bool | None:
