@@ -1,7 +1,7 @@
 """One card through NVML: what it is, and what the sampling loop reads of it every second."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_uint, c_ulonglong
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, Calls, call
 from rightslice.exporter.host.nvml.errors import ABSENT_CODES, Reason
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.host.nvml.rows import Rows
+from rightslice.exporter.host.nvml.samples import SampleRing
 
 log = logging.getLogger(__name__)
 
@@ -90,16 +91,18 @@ class NvmlCard:
     # Set when the driver reports that the MIG layout changed; who reads the layout clears it.
     is_reshaped: bool = False
     calls: Calls = field(default_factory=Calls)
-    newest_sample_us: int | None = None
-    _empty_count: int = 0
     # Counts rounds, so that a reader can tell what it read in this one.
     round_number: int = 0
     _memory: MemoryReading | None = None
     _memory_is_fresh: bool = False
     _readers: dict[Any, Any] = field(default_factory=dict)
-    _samples: Rows = field(
+    _samples: SampleRing = field(init=False)
+    _sample_rows: Rows = field(
         default_factory=lambda: Rows(pynvml.c_nvmlSample_t, SAMPLE_BUFFER_LENGTH)
     )
+
+    def __post_init__(self) -> None:
+        self._samples = SampleRing(self._samples_since, EMPTY_READINGS)
 
     @property
     def id(self) -> str:
@@ -161,21 +164,20 @@ class NvmlCard:
         The first call only finds the buffer's end, and gives that one sample: what lies before it
         was not watched. None where the card has no sample buffer; empty when nothing is new.
         """
-        since_us = self.newest_sample_us
-        stamped = self._samples_since(since_us or 0)
-        if stamped is None:
+        is_first = self.newest_sample_us is None
+        rows = self._samples.read_new()
+        if rows is None:
             return None
-        # The driver may hand back the whole ring, stale slots included.
-        fresh = [row for row in stamped if since_us is None or row[0] > since_us]
-        self._empty_count = 0 if fresh else self._empty_count + 1
-        if fresh:
-            self.newest_sample_us = fresh[-1][0]
-        elif self._empty_count % EMPTY_READINGS == 0:
-            self._follow_clock()
-        return fresh if since_us is not None else fresh[-1:]
+        fresh = [(row.timeStamp, row.sampleValue.uiVal) for row in rows]
+        return fresh[-1:] if is_first else fresh
 
-    def _samples_since(self, since_us: int) -> list[tuple[int, int]] | None:
-        rows = self._samples.read(
+    @property
+    def newest_sample_us(self) -> int | None:
+        """The stamp up to which utilisation samples were read; None before the first."""
+        return self._samples.newest_us
+
+    def _samples_since(self, since_us: int) -> Sequence[Any] | None:
+        return self._sample_rows.read(
             self.calls,
             "nvmlDeviceGetSamples",
             self.handle,
@@ -183,15 +185,6 @@ class NvmlCard:
             c_ulonglong(since_us),
             byref(c_uint()),
         )
-        if rows is None:
-            return None
-        return sorted((row.timeStamp, row.sampleValue.uiVal) for row in rows if row.timeStamp)
-
-    def _follow_clock(self) -> None:
-        """Go on from the ring's end if the wall clock, by which it is stamped, was set back."""
-        stamped = self._samples_since(0)
-        if stamped and self.newest_sample_us is not None and stamped[-1][0] < self.newest_sample_us:
-            self.newest_sample_us = stamped[-1][0]
 
     def utilisation_percent(self) -> int | None:
         """Read the share of the last sample period in which a kernel ran; None with MIG."""

@@ -1,14 +1,16 @@
 """vGPU: what a host has given to its guests, and how they share the card's time."""
 
+from collections.abc import Sequence
 from ctypes import byref, c_uint, c_ulonglong, create_string_buffer
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pynvml
 
 from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, call
 from rightslice.exporter.host.nvml.errors import EMPTY_CODES, NvmlError, text_of
 from rightslice.exporter.host.nvml.rows import Rows
+from rightslice.exporter.host.nvml.samples import SampleRing
 
 if TYPE_CHECKING:
     from rightslice.exporter.host.nvml.card import NvmlCard
@@ -47,10 +49,9 @@ class VgpuReader:
     def __init__(self, card: "NvmlCard") -> None:
         self._card = card
         self._types: dict[int, VgpuType] = {}
-        self._newest_sample_us: int | None = None
-        self._old_count = 0
         self._ids = Rows(c_uint, MOST_VGPUS)
-        self._samples = Rows(pynvml.c_nvmlVgpuInstanceUtilizationSample_t, MOST_VGPUS)
+        self._sample_rows = Rows(pynvml.c_nvmlVgpuInstanceUtilizationSample_t, MOST_VGPUS)
+        self._samples = SampleRing(self._samples_since, OLD_READINGS)
 
     def policy(self) -> str | None:
         """Give the scheduler's policy; None where the driver does not tell."""
@@ -114,32 +115,22 @@ class VgpuReader:
 
         The first call only finds the newest sample: what lies before it was not watched.
         """
-        since_us = self._newest_sample_us
+        is_first = self._samples.newest_us is None
         shares: dict[int, list[int]] = {}
-        # The driver gives nothing that is older than what it is asked for.
-        asked_us = 0 if self._old_count >= OLD_READINGS else since_us or 0
-        rows = self._samples.read(
+        for row in self._samples.read_new() or ():
+            percent = row.smUtil.uiVal
+            if not is_first and 0 <= percent <= 100:
+                shares.setdefault(row.vgpuInstance, []).append(percent)
+        return {number: sum(values) / len(values) for number, values in shares.items()}
+
+    def _samples_since(self, since_us: int) -> Sequence[Any] | None:
+        return self._sample_rows.read(
             self._card.calls,
             "nvmlDeviceGetVgpuUtilization",
             self._card.handle,
-            c_ulonglong(asked_us),
+            c_ulonglong(since_us),
             byref(c_uint()),
         )
-        for row in rows or ():
-            percent = row.smUtil.uiVal
-            if since_us is not None and row.timeStamp > since_us and 0 <= percent <= 100:
-                shares.setdefault(row.vgpuInstance, []).append(percent)
-        stamps = [row.timeStamp for row in rows or () if row.timeStamp]
-        self._newest_sample_us = self._newest(since_us, stamps)
-        return {number: sum(values) / len(values) for number, values in shares.items()}
-
-    def _newest(self, since_us: int | None, stamps: list[int]) -> int | None:
-        """Give the time up to which samples are read; back in time if the clock was set back."""
-        newest_us = max(stamps, default=since_us)
-        if newest_us is None or since_us is None:
-            return newest_us
-        self._old_count = 0 if newest_us > since_us else self._old_count + 1
-        return newest_us if self._old_count >= OLD_READINGS else max(since_us, newest_us)
 
 
 def guest_licence(card: "NvmlCard") -> bool | None:
