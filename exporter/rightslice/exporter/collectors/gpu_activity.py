@@ -41,7 +41,7 @@ class InstanceKeys:
 
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
-    if gpu.identity.mig != "enabled":
+    if not gpu.identity.has_mig_on:
         yield from _subject(gpu, None, covered_seconds)
         return
     instances = [row for row in gpu.reader(MigReader).layout().instances if row.devices]
@@ -81,10 +81,10 @@ def _rejection(gpu: NvmlCard, percents: dict[str, float]) -> str | None:
 
     Monitoring that is taken by another profiler reads exactly 0 while kernels run.
     """
-    most = MOST_PERCENT_OF_INSTANCE if gpu.identity.mig == "enabled" else MOST_PERCENT
+    most = MOST_PERCENT_OF_INSTANCE if gpu.identity.has_mig_on else MOST_PERCENT
     if "sm_active" not in percents or not all(0 <= each <= most for each in percents.values()):
         return "out_of_range"
-    if percents["sm_active"] == 0 and gpu.identity.mig != "enabled":
+    if percents["sm_active"] == 0 and not gpu.identity.has_mig_on:
         busy_percent = gpu.utilisation_percent()
         if busy_percent is not None and CONTRADICTING_BUSY_PERCENT <= busy_percent <= 100:
             return "contradicts_busy"

@@ -31,7 +31,7 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
         ),
     )
     if card.mig:
-        yield Sample(GPU_MIG_ENABLED, card.mig == "enabled", (gpu.id, "current"))
+        yield Sample(GPU_MIG_ENABLED, card.has_mig_on, (gpu.id, "current"))
         is_pending = None
         with suppress(NvmlError):  # a card that stops answering is still what it was
             is_pending = gpu.reader(MigReader).is_pending()

@@ -33,7 +33,7 @@ def card_memory(gpu: NvmlCard) -> MemoryReading | None:
     try:
         return gpu.memory()
     except NvmlError as error:
-        if gpu.identity.mig == "enabled" and error.reason is Reason.PERMISSION:
+        if gpu.identity.has_mig_on and error.reason is Reason.PERMISSION:
             gpu.calls.answered = True  # the card is there, and tells this to the privileged only
             return None
         raise
@@ -54,7 +54,7 @@ def instances_memory(gpu: NvmlCard) -> list[MemoryReading] | None:
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     memory = card_memory(gpu)
-    parts = instances_memory(gpu) if gpu.identity.mig == "enabled" else None
+    parts = instances_memory(gpu) if gpu.identity.has_mig_on else None
     if memory is None and parts is None:  # unified memory: the host's is not this card's
         return
     uuid = (gpu.id,)

@@ -19,11 +19,11 @@ from rightslice.exporter.host.nvml.vgpu import VgpuReader
 
 def sharing_mode(gpu: NvmlCard) -> str | None:
     """Tell how the card is shared; None where neither its mode nor processes tell."""
-    if gpu.identity.mig == "enabled":
+    if gpu.identity.has_mig_on:
         return "mig"
     if gpu.identity.is_guest:
         return "guest"
-    if gpu.identity.virtualization == "host_vgpu":
+    if gpu.identity.is_vgpu_host:
         return gpu.reader(VgpuReader).policy()
     lists = gpu.reader(ProcessLists)
     if lists.mps():
@@ -39,7 +39,7 @@ def unattributed_bytes(gpu: NvmlCard, processes: list[GpuProcess]) -> int | None
 
     None on a vGPU host as well: guests hold its memory, by processes that only they see.
     """
-    if gpu.identity.virtualization == "host_vgpu":
+    if gpu.identity.is_vgpu_host:
         return None
     sizes = [process.used_bytes for process in processes]
     told = [size for size in sizes if size is not None]
@@ -56,7 +56,7 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     mode = sharing_mode(gpu)
     if mode is not None:
         yield Sample(GPU_SHARING_INFO, 1, (gpu.id, mode))
-    if gpu.identity.mig == "enabled":  # processes of all instances are for the privileged
+    if gpu.identity.has_mig_on:  # processes of all instances are for the privileged
         return
     processes = gpu.reader(ProcessLists).every()
     if processes is None:

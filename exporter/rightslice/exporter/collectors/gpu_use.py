@@ -37,7 +37,7 @@ LONGEST_STEP_RATIO = 1.5
 
 def is_held(gpu: NvmlCard) -> bool | None:
     """Tell whether somebody holds the card; None where neither processes nor memory tell."""
-    if gpu.identity.mig == "enabled":
+    if gpu.identity.has_mig_on:
         return is_any_instance_held(gpu)
     processes = listed_processes(gpu)
     if processes:

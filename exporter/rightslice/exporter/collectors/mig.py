@@ -192,6 +192,6 @@ COLLECTOR = Collector(
         SLICE_MEMORY_COMMITTED_BYTES,
         REJECTED_SAMPLES_TOTAL,
     ),
-    devices=lambda host: (card for card in host.gpus if card.identity.mig == "enabled"),
+    devices=lambda host: (card for card in host.gpus if card.identity.has_mig_on),
     collect=collect,
 )

@@ -17,11 +17,9 @@ from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.vgpu import VgpuInstance, VgpuReader, guest_licence
 
-HOST, GUEST = "host_vgpu", "vgpu"
-
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
-    if gpu.identity.virtualization == GUEST:
+    if gpu.identity.is_guest:
         is_licensed = guest_licence(gpu)
         if is_licensed is not None:
             yield Sample(VGPU_LICENSED, is_licensed, (gpu.id, ""))
@@ -32,7 +30,7 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     for instance in instances:
         yield from _instance(gpu, instance)
     # With MIG on, the instances are what was promised; guests run inside of them.
-    if gpu.identity.mig != "enabled":
+    if not gpu.identity.has_mig_on:
         committed_bytes = sum(instance.type.memory_bytes for instance in instances)
         yield Sample(SLICE_MEMORY_COMMITTED_BYTES, committed_bytes, (gpu.id,))
 
@@ -66,7 +64,7 @@ COLLECTOR = Collector(
         REJECTED_SAMPLES_TOTAL,
     ),
     devices=lambda host: (
-        card for card in host.gpus if card.identity.virtualization in (HOST, GUEST)
+        card for card in host.gpus if card.identity.is_vgpu_host or card.identity.is_guest
     ),
     collect=collect,
     every_seconds=5.0,

@@ -171,6 +171,15 @@ class SimulatedCard:
     vgpu: Vgpu | None = None
     pci_bus_id: str = ""
 
+    @property
+    def is_guest(self) -> bool:
+        """Tell whether this is what a virtual machine sees of a card."""
+        return self.virtualization == "vgpu"
+
+    @property
+    def is_vgpu_host(self) -> bool:
+        return self.virtualization == "host_vgpu"
+
     def bus_id_at(self, index: int) -> str:
         """Give the PCI address, as NVML writes it; cards that name none stand side by side."""
         return self.pci_bus_id or f"00000000:{0x07 + index:02X}:00.0"

@@ -52,7 +52,7 @@ class Device:
     @cached_property
     def layout(self) -> Layout | None:
         """How the card can be cut; None where it cannot, or not from inside a guest."""
-        return layout_of(self.card.name) if self.card.virtualization != "vgpu" else None
+        return None if self.card.is_guest else layout_of(self.card.name)
 
     @cached_property
     def architecture(self) -> str:
@@ -62,7 +62,7 @@ class Device:
 
     @cached_property
     def has_gpm(self) -> bool:
-        return self.architecture in GPM_ARCHITECTURES and self.card.virtualization != "vgpu"
+        return self.architecture in GPM_ARCHITECTURES and not self.card.is_guest
 
     @property
     def mig_devices(self) -> tuple["MigDevice", ...]:

@@ -6,6 +6,7 @@ sampling loop, and some of them fail on answers that are well defined (a size qu
 samples raises "Success").
 """
 
+from ctypes import c_uint, create_string_buffer
 from enum import Enum, auto
 from threading import get_ident
 from typing import Any
@@ -18,6 +19,7 @@ from rightslice.exporter.host.nvml.errors import (
     EMPTY_CODES,
     NvmlError,
     Reason,
+    text_of,
 )
 
 SUCCESS = int(pynvml.NVML_SUCCESS)
@@ -57,6 +59,16 @@ def call(name: str, *arguments: Any) -> int:
     except pynvml.NVMLError as error:
         return int(error.value)
     return int(function(*arguments))
+
+
+def call_for_text(name: str, target: Any, size: int) -> tuple[int, str]:
+    """Call a C function that writes a text of at most `size` bytes; give its code and the text.
+
+    The binding's own functions fail on bytes that are not UTF-8.
+    """
+    text = create_string_buffer(size)
+    code = call(name, target, text, c_uint(size))
+    return code, text_of(text.value)
 
 
 class Calls:

@@ -66,6 +66,15 @@ class CardIdentity:
     virtualization: str
 
     @property
+    def has_mig_on(self) -> bool:
+        """Tell whether the card is in MIG mode, with instances or without."""
+        return self.mig == "enabled"
+
+    @property
+    def is_vgpu_host(self) -> bool:
+        return self.virtualization == "host_vgpu"
+
+    @property
     def is_guest(self) -> bool:
         """A vGPU's guest: what belongs to the board is not its to ask for.
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from ctypes import Array, byref, c_char, c_uint, create_string_buffer
+from ctypes import byref, c_uint
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, Calls, call
+from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, Calls, call, call_for_text
 from rightslice.exporter.host.nvml.card import MemoryReading, read_memory
 from rightslice.exporter.host.nvml.errors import (
     ABSENT_CODES,
@@ -298,9 +298,9 @@ def _device(handle: Any) -> MigDevice:
 
 
 def _string(name: str, handle: Any, size: int) -> str:
-    text: Array[c_char] = create_string_buffer(size)
-    _checked(name, call(name, handle, text, c_uint(size)))
-    return text_of(text.value)
+    code, text = call_for_text(name, handle, size)
+    _checked(name, code)
+    return text
 
 
 def _number(name: str, handle: Any) -> int:

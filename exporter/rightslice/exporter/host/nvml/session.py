@@ -3,14 +3,13 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from ctypes import c_uint, create_string_buffer
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import SUCCESS, call
+from rightslice.exporter.host.nvml.calls import SUCCESS, call_for_text
 from rightslice.exporter.host.nvml.card import (
     MIG_MODES,
     VIRTUALIZATION_MODES,
@@ -177,12 +176,10 @@ def _listed_at(index: int, known: dict[str, NvmlCard]) -> tuple[Any, CardIdentit
 
 
 def _string(name: str, handle: Any, size: int) -> str:
-    """Read a text. The binding's own function fails on bytes that are not UTF-8."""
-    text = create_string_buffer(size)
-    code = call(name, handle, text, c_uint(size))
+    code, text = call_for_text(name, handle, size)
     if code != SUCCESS:
         raise pynvml.NVMLError(code)
-    return text_of(text.value)
+    return text
 
 
 def _translated(name: str, error: "pynvml.NVMLError | NvmlError") -> NvmlError:

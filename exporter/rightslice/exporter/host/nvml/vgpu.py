@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, call
+from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, call, call_for_text
 from rightslice.exporter.host.nvml.errors import EMPTY_CODES, NvmlError, text_of
 from rightslice.exporter.host.nvml.rows import Rows
 from rightslice.exporter.host.nvml.samples import SampleRing
@@ -159,9 +159,8 @@ def _licence(number: int) -> bool | None:
 
 
 def _string(name: str, number: int) -> str | None:
-    text = create_string_buffer(UUID_LENGTH)
-    code = call(name, c_uint(number), text, c_uint(UUID_LENGTH))
-    return text_of(text.value) if _is_there(name, code) else None
+    code, text = call_for_text(name, c_uint(number), UUID_LENGTH)
+    return text if _is_there(name, code) else None
 
 
 def _is_there(name: str, code: int) -> bool:

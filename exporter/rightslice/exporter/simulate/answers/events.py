@@ -98,7 +98,7 @@ class EventSets:
 
 def supported_types(device: Device) -> int:
     """Give the kinds of event that a card reports; a guest's virtual card reports none."""
-    if device.card.virtualization == "vgpu":
+    if device.card.is_guest:
         return 0
     types = pynvml.nvmlEventTypeXidCriticalError
     if device.layout is not None:

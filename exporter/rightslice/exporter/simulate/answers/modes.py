@@ -54,7 +54,7 @@ def refusals(device: Device) -> Mapping[str, int]:
         refused |= dict.fromkeys((*MEMORY, *PROCESSES), boundary.NO_PERMISSION)
     if not mig.privileged:
         refused |= dict.fromkeys(MIG_OVERVIEW, boundary.NO_PERMISSION)
-    if card.virtualization == "vgpu":
+    if card.is_guest:
         refused |= dict.fromkeys(BOARD, boundary.NOT_SUPPORTED)
     if card.memory_kind == "unified":
         refused |= dict.fromkeys(MEMORY, boundary.NOT_SUPPORTED)

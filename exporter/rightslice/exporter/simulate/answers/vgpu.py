@@ -58,10 +58,6 @@ def type_of(said: VgpuInstance) -> VgpuTypeRow:
     return row
 
 
-def _is_host(device: Device) -> bool:
-    return device.card.virtualization == "host_vgpu"
-
-
 def _said(device: Device) -> Vgpu:
     return device.card.vgpu or NO_VGPUS
 
@@ -75,7 +71,7 @@ def _hosted_on(device: Device) -> list[HostedVgpu]:
 
 
 def _host_mode(device: Device, reference: Any) -> int:
-    if not _is_host(device):
+    if not device.card.is_vgpu_host:
         return boundary.NOT_SUPPORTED
     architecture = device.architecture
     modern = bool(architecture) and ARCHITECTURES.index(architecture) >= ARCHITECTURES.index(
@@ -88,7 +84,7 @@ def _host_mode(device: Device, reference: Any) -> int:
 
 
 def _active(device: Device, count: Any, array: Any) -> int:
-    if not _is_host(device):
+    if not device.card.is_vgpu_host:
         return boundary.NOT_SUPPORTED
     vgpus = _hosted_on(device)
     refusal = boundary.told_size(count, array, len(vgpus))
@@ -102,7 +98,7 @@ def _active(device: Device, count: Any, array: Any) -> int:
 
 def _utilisation(device: Device, since_us: Any, value_type: Any, count: Any, array: Any) -> int:
     """Give one sample for each vGPU, its mean since the time told; none if nothing is new."""
-    if not _is_host(device):
+    if not device.card.is_vgpu_host:
         return boundary.NOT_SUPPORTED
     store(value_type, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT)
     newest = int(device.now_seconds() * MICROSECONDS_PER_SECOND) // SAMPLE_PERIOD_US
@@ -135,7 +131,7 @@ def _averages(device: Device) -> bool:
 
 
 def _scheduler_state(device: Device, reference: Any) -> int:
-    if not _is_host(device):
+    if not device.card.is_vgpu_host:
         return boundary.NOT_SUPPORTED
     state = boundary.target(reference)
     state.schedulerPolicy = _policy(device)
@@ -150,7 +146,7 @@ def _scheduler_state(device: Device, reference: Any) -> int:
 
 
 def _scheduler_state_v2(device: Device, reference: Any) -> int:
-    if not _is_host(device):
+    if not device.card.is_vgpu_host:
         return boundary.NOT_SUPPORTED
     state = boundary.target(reference)
     state.schedulerPolicy = _policy(device)
@@ -161,7 +157,7 @@ def _scheduler_state_v2(device: Device, reference: Any) -> int:
 
 def _licensable_features(device: Device, reference: Any) -> int:
     features = boundary.target(reference)
-    is_guest = device.card.virtualization == "vgpu"
+    is_guest = device.card.is_guest
     features.isGridLicenseSupported = features.licensableFeaturesCount = int(is_guest)
     if is_guest:
         licensed = _said(device).licensed
