@@ -6,7 +6,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rightslice.contract.spec import MetricSpec, Sample
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.host.nvml.card import Closable
 from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError
 
 
@@ -50,8 +49,6 @@ class Collector(Generic[D]):
 
 
 AnyCollector = Collector[Any]
-
-__all__ = ["AnyCollector", "Closable", "Collector", "Device", "every_part"]
 
 
 def every_part(*parts: Iterable[Sample]) -> Iterator[Sample]:

@@ -10,9 +10,10 @@ from rightslice.contract import metrics
 from rightslice.contract.sampling import COVERED_INTERVALS
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard
-from rightslice.exporter.collector import AnyCollector, Closable, Device
+from rightslice.exporter.collector import AnyCollector, Device
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.nvml.calls import calls_begun, forget_thread
+from rightslice.exporter.host.nvml.card import Closable
 from rightslice.exporter.host.nvml.errors import Reason
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble

@@ -1,7 +1,6 @@
 """Who is on a card, as far as the driver lists it, and how the card is shared."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from rightslice.contract.metrics import (
     GPU_CONTEXTS,
@@ -15,6 +14,7 @@ from rightslice.exporter.collectors.gpu_memory import is_plausible
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.host.nvml.vgpu import VgpuReader
+from rightslice.exporter.host.process import count_visible
 
 
 def sharing_mode(gpu: NvmlCard) -> str | None:
@@ -67,11 +67,6 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     left_bytes = unattributed_bytes(gpu, processes)
     if left_bytes is not None:
         yield Sample(GPU_MEMORY_UNATTRIBUTED_BYTES, left_bytes, uuid)
-
-
-def count_visible(procfs: Path, process_ids: set[int]) -> int:
-    """Count the processes that procfs shows; NVML gives ids of the host's namespace."""
-    return sum((procfs / str(process_id)).exists() for process_id in process_ids)
 
 
 COLLECTOR = Collector(

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from rightslice.exporter.host.part import NodePart
+
 VENDOR = "0x10de"
 # Display controllers: 0x0300 VGA, 0x0302 3D (cards without an output).
 DISPLAY_CLASS = "0x03"
@@ -10,17 +12,12 @@ DISPLAY_CLASS = "0x03"
 PASSED_THROUGH_DRIVER = "vfio-pci"
 
 
-@dataclass(slots=True)
-class PciBuses:
+@dataclass
+class PciBuses(NodePart):
     """The node's PCI devices, in sysfs."""
 
+    id = "pci"
     sysfs: Path
-    id: str = "pci"
-    lane: str = "node"
-    is_up: bool = True
-
-    def begin_round(self) -> None:
-        """Nothing is kept between rounds."""
 
     def card_count(self) -> int | None:
         """Count the vendor's cards of this node's own; None where sysfs does not tell.

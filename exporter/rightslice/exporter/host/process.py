@@ -1,22 +1,19 @@
-"""This process as the kernel sees it."""
+"""Processes as the kernel shows them: this one, and those that NVML lists."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from rightslice.exporter.host.part import NodePart
 
-@dataclass(slots=True)
-class OwnProcess:
+
+@dataclass
+class OwnProcess(NodePart):
     """What this exporter costs. `procfs` is this process's own, not the node's."""
 
+    id = "self"
     procfs: Path = Path("/proc")
-    id: str = "self"
-    lane: str = "node"
-    is_up: bool = True
     _told_cpu_seconds: float = 0.0
-
-    def begin_round(self) -> None:
-        """Nothing is kept between rounds."""
 
     def new_cpu_seconds(self) -> float:
         """Give the processor time since the last call; at the first, since the process began."""
@@ -39,3 +36,8 @@ class OwnProcess:
             return len(os.listdir(self.procfs / "self/fd")) - 1
         except OSError:
             return None
+
+
+def count_visible(procfs: Path, process_ids: set[int]) -> int:
+    """Count the processes that procfs shows; NVML gives ids of the host's namespace."""
+    return sum((procfs / str(process_id)).exists() for process_id in process_ids)

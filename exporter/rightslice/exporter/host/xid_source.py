@@ -8,6 +8,7 @@ from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.kernel_log import KernelLog
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.session import NvmlSession
+from rightslice.exporter.host.part import NodePart
 from rightslice.exporter.host.xid import XidCounter, XidReport, normal_bus_id, parse_xid
 
 log = logging.getLogger(__name__)
@@ -17,19 +18,15 @@ MOST_WAITING = 4096
 LONGEST_WAIT_SECONDS = 60.0
 
 
-@dataclass(slots=True)
-class DriverEvents:
+@dataclass
+class DriverEvents(NodePart):
     """NVML's events. Read in a lane of its own: the call waits for the driver."""
 
+    id = "events"
+    lane = "events"
     nvml: NvmlSession
-    id: str = "events"
-    lane: str = "events"
-    is_up: bool = True
     waiting: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
     _has_worked: bool = False
-
-    def begin_round(self) -> None:
-        """Nothing is kept between rounds."""
 
     def poll(self) -> bool | None:
         """Take in what came since the last poll; None while no card reports events.
@@ -78,12 +75,10 @@ class _Told:
     is_new: bool
 
 
-class XidSource:
+class XidSource(NodePart):
     """Merges both sources; read by one thread."""
 
     id = "xid"
-    lane = "node"
-    is_up = True
 
     def __init__(
         self, nvml: NvmlSession, events: DriverEvents, log: KernelLog, clock: Clock
@@ -101,9 +96,6 @@ class XidSource:
         # When each error was last written, by card and number.
         self.last_seconds: dict[tuple[str, int], float] = {}
         self._early: list[_Told] = []
-
-    def begin_round(self) -> None:
-        """Nothing is kept between rounds."""
 
     @property
     def log_unavailable_reason(self) -> str | None:

@@ -28,7 +28,6 @@ PROFILE_NUMBERS: Mapping[tuple[int, str], int] = {
     (1, "me_all"): pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME,
     (2, "me_all"): pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME,
 }
-MEDIA_KINDS = frozenset(("me", "me_all"))
 
 
 @dataclass(frozen=True, slots=True)

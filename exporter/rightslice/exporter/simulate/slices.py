@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from rightslice.exporter.simulate.card import Mig, MigInstance, ScenarioError
 from rightslice.exporter.simulate.device import Device
-from rightslice.exporter.simulate.mig_layout import MEDIA_KINDS, Layout, Profile, layout_of
+from rightslice.exporter.simulate.mig_layout import Layout, Profile, layout_of
+from rightslice.facts.mig import MEDIA_KINDS
 
 UUID_SPACE = uuid.UUID("b9a4c6d2-6f0b-5a0e-8f57-2d4d1f0f9c11")
 MIG_DEVICE, GPU_INSTANCE, COMPUTE_INSTANCE = 1, 2, 3

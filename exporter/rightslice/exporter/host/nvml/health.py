@@ -26,6 +26,10 @@ PCIE_CALLS = {
 }
 
 
+# What a driver answers behind the last link.
+LAST_LINK_CODES = frozenset((pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED))
+
+
 @dataclass(frozen=True, slots=True)
 class EccCount:
     """Errors so far; `counter` names the running total they are read from."""
@@ -71,7 +75,7 @@ class HealthReader:
         is_active = c_uint()
         for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
             code = call(name, self._card.handle, c_uint(link), byref(is_active))
-            # Behind the last link the driver knows no such link; on the first, the card has none.
+            # On the first link they say that the card has none.
             if code != SUCCESS and link and code in LAST_LINK_CODES:
                 break
             if self._card.calls.settle(name, code) is not Answer.VALUE:
@@ -90,6 +94,3 @@ class HealthReader:
             name, self._card.handle, *map(c_uint, arguments), byref(target), key=key
         )
         return target.value if answer is Answer.VALUE else None
-
-
-LAST_LINK_CODES = frozenset((pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED))

@@ -8,8 +8,9 @@ import pynvml
 from rightslice.exporter.simulate import boundary
 from rightslice.exporter.simulate.boundary import SUCCESS, store
 from rightslice.exporter.simulate.device import Device
-from rightslice.exporter.simulate.mig_layout import MEDIA_KINDS, Layout, Profile
+from rightslice.exporter.simulate.mig_layout import Layout, Profile
 from rightslice.exporter.simulate.slices import ComputeInstance, GpuInstance
+from rightslice.facts.mig import MEDIA_KINDS
 
 ENGINE_MEMBERS = {
     "ce": "copyEngineCount",
@@ -46,7 +47,7 @@ def _profile_info(search: Search, *, has_name: bool) -> boundary.Function:
         info.id, info.isP2pSupported = profile.id, 0
         info.sliceCount, info.instanceCount = profile.compute_slices, profile.max_count
         info.multiprocessorCount, info.memorySizeMB = profile.sm_count, profile.memory_mib
-        _write_engines(info, ENGINE_MEMBERS, profile)
+        write_engines(info, ENGINE_MEMBERS, profile)
         if has_name:
             info.name = f"MIG {profile.name}".encode()
         return SUCCESS
@@ -54,7 +55,8 @@ def _profile_info(search: Search, *, has_name: bool) -> boundary.Function:
     return answer
 
 
-def _write_engines(info: Any, members: dict[str, str], profile: Profile) -> None:
+def write_engines(info: Any, members: dict[str, str], profile: Profile) -> None:
+    """Fill in how many engines of each kind a profile has."""
     for engine, member in members.items():
         setattr(info, member, profile.engines.get(engine, 0))
 
@@ -154,7 +156,7 @@ def _compute_profile_info(*, has_name: bool) -> boundary.Function:
         info.id, info.sliceCount = number, slice_count
         info.instanceCount = profile.compute_slices // slice_count
         info.multiprocessorCount = example.sm_count
-        _write_engines(info, SHARED_ENGINE_MEMBERS, profile)
+        write_engines(info, SHARED_ENGINE_MEMBERS, profile)
         if has_name:
             info.name = f"MIG {example.profile_name}".encode()
         return SUCCESS

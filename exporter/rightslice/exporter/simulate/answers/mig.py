@@ -3,6 +3,10 @@
 from typing import Any
 
 from rightslice.exporter.simulate import boundary
+from rightslice.exporter.simulate.answers.gpu_instances import (
+    SHARED_ENGINE_MEMBERS,
+    write_engines,
+)
 from rightslice.exporter.simulate.answers.readings import (
     write_memory,
     write_old_memory,
@@ -48,11 +52,7 @@ def _attributes(mig: MigDevice, reference: Any) -> int:
     profile, compute = mig.gpu_instance.profile, mig.compute_instance
     attributes = boundary.target(reference)
     attributes.multiprocessorCount = compute.sm_count
-    attributes.sharedCopyEngineCount = profile.engines.get("ce", 0)
-    attributes.sharedDecoderCount = profile.engines.get("dec", 0)
-    attributes.sharedEncoderCount = profile.engines.get("enc", 0)
-    attributes.sharedJpegCount = profile.engines.get("jpg", 0)
-    attributes.sharedOfaCount = profile.engines.get("ofa", 0)
+    write_engines(attributes, SHARED_ENGINE_MEMBERS, profile)
     attributes.gpuInstanceSliceCount = profile.compute_slices
     attributes.computeInstanceSliceCount = compute.slice_count
     attributes.memorySizeMB = profile.memory_mib

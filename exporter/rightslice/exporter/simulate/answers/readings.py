@@ -64,15 +64,24 @@ def _utilisation(device: Device, reference: Any) -> int:
     return SUCCESS
 
 
+def steps_since(device: Device, since_us: Any) -> tuple[int, int]:
+    """Give the sample periods that the ring holds after a stamp: (the one before them, the last).
+
+    They are equal when there is nothing new.
+    """
+    newest = int(device.now_seconds() * MICROSECONDS_PER_SECOND) // SAMPLE_PERIOD_US
+    oldest = max(newest - RING_SAMPLE_COUNT, boundary.number(since_us) // SAMPLE_PERIOD_US)
+    return min(oldest, newest), newest
+
+
 def _samples(
     device: Device, kind: Any, since_us: Any, value_type: Any, count: Any, samples: Any
 ) -> int:
     if boundary.number(kind) != pynvml.NVML_GPU_UTILIZATION_SAMPLES:
         return boundary.NOT_SUPPORTED
     boundary.target(value_type).value = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT
-    newest = int(device.now_seconds() * MICROSECONDS_PER_SECOND) // SAMPLE_PERIOD_US
-    oldest = max(newest - RING_SAMPLE_COUNT, boundary.number(since_us) // SAMPLE_PERIOD_US)
-    if newest <= oldest:
+    oldest, newest = steps_since(device, since_us)
+    if oldest == newest:
         return boundary.NOT_FOUND
     if samples is None:
         return store(count, RING_SAMPLE_COUNT)

@@ -10,8 +10,8 @@ import pynvml
 from rightslice.exporter.simulate import boundary
 from rightslice.exporter.simulate.answers.readings import (
     MICROSECONDS_PER_SECOND,
-    RING_SAMPLE_COUNT,
     SAMPLE_PERIOD_US,
+    steps_since,
     write_text,
 )
 from rightslice.exporter.simulate.boundary import SUCCESS, store
@@ -101,8 +101,7 @@ def _utilisation(device: Device, since_us: Any, value_type: Any, count: Any, arr
     if not device.card.is_vgpu_host:
         return boundary.NOT_SUPPORTED
     store(value_type, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT)
-    newest = int(device.now_seconds() * MICROSECONDS_PER_SECOND) // SAMPLE_PERIOD_US
-    oldest = max(newest - RING_SAMPLE_COUNT, boundary.number(since_us) // SAMPLE_PERIOD_US)
+    oldest, newest = steps_since(device, since_us)
     vgpus = _hosted_on(device) if newest > oldest else []
     refusal = boundary.told_size(count, array, len(vgpus))
     if refusal is not None:
