@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightslice.exporter.host.nvml.errors import NvmlError
+from rightslice.exporter.logs import RepeatFilter
 from rightslice.exporter.trouble import MOST_LINES_PER_REPEAT, REPEAT_SECONDS, Trouble
 
 LOST = NvmlError("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_GPU_IS_LOST)
@@ -118,6 +119,18 @@ def test_what_comes_and_goes_gets_its_lines_and_then_its_end(
     assert while_it_flaps == [LOST_LINE, "card: works again"] * (MOST_LINES_PER_REPEAT // 2)
     # The log's last word was "works again", so nothing is left to tell.
     assert caplog.messages == while_it_flaps
+
+
+def test_a_trouble_that_comes_back_soon_is_no_repetition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trouble, repeats = Trouble("card"), RepeatFilter()
+
+    trouble.failed(LOST, START_SECONDS)
+    trouble.ended(START_SECONDS + 1)
+    trouble.failed(LOST, START_SECONDS + 2)
+
+    assert [repeats.filter(record) for record in caplog.records] == [True, True, True]
 
 
 def test_an_end_that_found_no_room_is_told_when_there_is_some(

@@ -15,16 +15,21 @@ REPEAT_SECONDS = 60.0
 REMEMBERED_LINES = 1000
 MOST_WAITING_LINES = 1000
 STANDARD_ERROR = 2
+# Set on a line by who sees to it already that it is not told too often: the last word on a thing
+# must not be taken for a repetition.
+IS_RATIONED = "is_rationed"
 
 
 class RepeatFilter(logging.Filter):
-    """Drop a line that was written within the last minute."""
+    """Drop a line that was written within the last minute, unless it is rationed otherwise."""
 
     def __init__(self) -> None:
         super().__init__()
         self._written: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, IS_RATIONED, False):
+            return True
         line = record.getMessage()
         since_seconds = record.created - self._written.get(line, float("-inf"))
         if 0 <= since_seconds < REPEAT_SECONDS:  # below 0 the clock was set back

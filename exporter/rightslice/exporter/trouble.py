@@ -5,12 +5,14 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from rightslice.exporter.host.nvml.errors import NvmlError
+from rightslice.exporter.logs import IS_RATIONED
 
 log = logging.getLogger(__name__)
 
 REPEAT_SECONDS = 600.0
 # What comes and goes, or fails now in one way and now in another, gets so many lines in that time.
 MOST_LINES_PER_REPEAT = 6
+RATIONED = {IS_RATIONED: True}
 
 
 @dataclass(slots=True)
@@ -39,14 +41,14 @@ class Trouble:
         again = f" ({self._untold_count} times more since)" if self._untold_count else ""
         # What NVML says is no fault of the program; anything else comes with its trace.
         trace = error if isinstance(error, Exception) and not isinstance(error, NvmlError) else None
-        log.warning("%s: %s%s", self.what, self.text, again, exc_info=trace)
+        log.warning("%s: %s%s", self.what, self.text, again, exc_info=trace, extra=RATIONED)
         self._told(now_seconds)
 
     def ended(self, now_seconds: float) -> None:
         """Tell that it is over, if it went on; called as often as things go well."""
         self.text = ""
         if self._told_text and not self._is_budget_spent(now_seconds):
-            log.info("%s: works again", self.what)
+            log.info("%s: works again", self.what, extra=RATIONED)
             self._told(now_seconds)
 
     def _told(self, now_seconds: float) -> None:
