@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from gzip import decompress
 from pathlib import Path
-from socket import create_server
 from statistics import median
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.request import Request, urlopen
 
 from support.measured_exporter import NVITOP, OURS, Used, ask, start
 from support.measured_node import CARD_COUNT, H100, PROCESSES_PER_CARD, write_scenario
+from support.prometheus import free_port
 
 from rightslice.exporter.simulate.scenario import load_scenario
 
@@ -46,12 +46,6 @@ def sleepers(count: int) -> Iterator[list[int]]:
         for process in processes:
             process.kill()
             process.wait()
-
-
-def free_port() -> int:
-    with create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def scrape(port: int) -> bytes:

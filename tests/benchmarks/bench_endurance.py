@@ -12,16 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from socket import create_server
 from tempfile import TemporaryDirectory
 
-from support.measured_node import CARD_COUNT, H100, PROCESSES_PER_CARD, write_scenario
+from support.measured_node import CARD_COUNT, H100, PROCESS_IDS, write_scenario
+from support.prometheus import free_port
 
 PARTS = 10
 SCRAPES_PER_PART = 1_000 if "--quick" in sys.argv else 10_000
 # Before the first look: the page is complete, and lists that grow to a bound are there.
 WARM_UP_SECONDS, WARM_UP_SCRAPES = 65, 500
-PROCESS_IDS = range(4242, 4242 + PROCESSES_PER_CARD)
 KIB_PER_MIB = 1024
 
 
@@ -84,8 +83,7 @@ def scrape_often(port: int, count: int, *, keep: bool) -> int:
 
 
 def main() -> None:
-    with create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     with exporter(port) as process_id:
         time.sleep(WARM_UP_SECONDS)
         scrape_often(port, WARM_UP_SCRAPES, keep=False)

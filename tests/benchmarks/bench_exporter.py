@@ -14,7 +14,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from support.counted_library import CountedLibrary, counted
-from support.measured_node import A100, CARD_COUNT, H100, PROCESSES_PER_CARD, write_scenario
+from support.measured_node import (
+    A100,
+    CARD_COUNT,
+    H100,
+    PROCESS_IDS,
+    PROCESSES_PER_CARD,
+    write_scenario,
+)
 from support.pages import from_text
 from support.simulated import START_SECONDS, SimulatedNode
 
@@ -27,7 +34,6 @@ from rightslice.exporter.simulate.scenario import load_scenario
 
 # So many rounds that the rarest collector has run some times.
 WARM_UP_ROUNDS, ROUNDS, PAGES = 130, 600, 200
-PROCESS_IDS = range(4242, 4242 + PROCESSES_PER_CARD)
 TOP = 10
 MICROSECONDS_PER_SECOND = 1e6
 

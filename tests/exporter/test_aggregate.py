@@ -5,6 +5,7 @@ from itertools import accumulate
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.simulated import START_SECONDS
 
 from rightslice.contract.sampling import SPAN_COVERED_RATIO
 from rightslice.contract.spec import Kind, MetricSpec, Sample, Unit
@@ -27,8 +28,6 @@ MEANS = MetricSpec(
     mean_seconds=60,
 )
 CARD = ("GPU-0001",)
-# The start of a wall-clock minute.
-START_SECONDS = 1_700_000_040.0
 
 amounts = st.integers(min_value=0, max_value=1000)
 shares = st.floats(min_value=0, max_value=1)

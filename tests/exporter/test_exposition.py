@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.golden import assert_golden
-from support.pages import from_openmetrics, from_text, values
+from support.pages import (
+    MOST_SERIES_PER_CARD,
+    REPEATABLE_COLLECTORS,
+    from_openmetrics,
+    from_text,
+    values,
+)
 from support.simulated import IDENTITY, START_SECONDS, Simulate, simulated_card
 
 from rightslice.contract.spec import Kind, MetricSpec, Unit
 from rightslice.exporter.aggregate import HistogramState, Series
-from rightslice.exporter.collectors import ENABLED, load
+from rightslice.exporter.collectors import load
 from rightslice.exporter.exposition import (
     KEPT_PER_SERIES,
     OPENMETRICS_CONTENT_TYPE,
@@ -31,9 +37,6 @@ GOLDEN = Path(__file__).parent / "golden" / "fleet.prom"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
 # Two whole minutes are observed, a third has begun.
 GOLDEN_ROUNDS = 150
-# What this very process costs differs from run to run.
-GOLDEN_COLLECTORS = tuple(name for name in ENABLED if name != "own_process")
-MOST_SERIES_PER_CARD = 170
 
 GAUGE = MetricSpec(
     "rightslice_test_bytes", Kind.GAUGE, Unit.BYTES, "Some \\ bytes.", labels=("uuid", "pod")
@@ -63,7 +66,7 @@ texts = st.text(st.characters(codec="utf-8"))
 def fleet() -> Sampler:
     """A sampler of the fleet scenario after some rounds; its library is gone again."""
     clock = ManualClock(START_SECONDS)
-    collectors = {name: load(name) for name in GOLDEN_COLLECTORS}
+    collectors = {name: load(name) for name in REPEATABLE_COLLECTORS}
     sampler = Sampler(Host("node-a", NOWHERE, clock.clock()), collectors, clock.clock(), IDENTITY)
     with installed(load_scenario("fleet"), clock.now_seconds):
         for _ in range(GOLDEN_ROUNDS):

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import pynvml
 import pytest
 from support.pages import failures, from_text, observed, values
-from support.simulated import Simulate, SimulatedNode, simulated_card
+from support.simulated import Simulate, SimulatedNode, simulated_card, text
 
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.nvml.errors import Reason
@@ -872,12 +871,7 @@ def test_a_card_that_stays_what_it_is_keeps_what_it_is_known_to_lack(simulate: S
 
 def test_a_card_whose_name_is_no_text_is_read_all_the_same(simulate: Simulate) -> None:
     node = simulate(simulated_card(1))
-
-    def name(handle: Any, buffer: Any, length: Any) -> int:
-        buffer.value = b"NVIDIA \xff"
-        return int(pynvml.NVML_SUCCESS)
-
-    node.answer("nvmlDeviceGetName", name)
+    node.answer("nvmlDeviceGetName", text(b"NVIDIA \xff"))
     sampler = node.sampler()
 
     node.sample_rounds(sampler, 1)

@@ -5,20 +5,19 @@ Without help lines and buckets, which the page of the fleet has in full: what is
 
 import re
 import subprocess
-import threading
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 from support.golden import assert_golden
+from support.lanes import in_threads
+from support.pages import MOST_SERIES_PER_CARD, REPEATABLE_COLLECTORS
 from support.simulated import IDENTITY, START_SECONDS
 
-from rightslice.exporter.collectors import ENABLED, load
+from rightslice.exporter.collectors import load
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.lane import Lane
 from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.simulate.machine import simulated_machine
 from rightslice.exporter.simulate.scenario import load_scenario
@@ -26,8 +25,6 @@ from rightslice.exporter.simulate.scenario import load_scenario
 GOLDEN = Path(__file__).parent / "golden"
 # Two whole minutes, and a bit: every scenario has shown what it shows by then.
 ROUNDS = 150
-# What this very process costs differs from run to run.
-COLLECTORS = tuple(name for name in ENABLED if name != "own_process")
 SCENARIOS = (
     "card-missing",
     "driver-reload",
@@ -46,24 +43,6 @@ SCENARIOS = (
     "vgpu-host",
 )
 UUID = re.compile(r"GPU-[0-9a-f-]+")
-MOST_SERIES_PER_CARD = 170
-# In real time: a call that has not come back by then hangs.
-PATIENCE_SECONDS = 0.5
-
-
-def in_threads() -> Callable[[Lane], None]:
-    """Read each lane in a thread of its own, as a live node does; one that hangs is left alone."""
-    running: dict[str, threading.Thread] = {}
-
-    def read(lane: Lane) -> None:
-        before = running.get(lane.name)
-        if before is not None and before.is_alive():
-            return
-        running[lane.name] = threading.Thread(target=lane.read, daemon=True)
-        running[lane.name].start()
-        running[lane.name].join(PATIENCE_SECONDS)
-
-    return read
 
 
 @cache
@@ -74,7 +53,7 @@ def page_of(name: str) -> str:
     with simulated_machine(scenario, clock.clock()) as (_, paths):
         sampler = Sampler(
             Host("node-a", paths, clock.clock()),
-            {collector: load(collector) for collector in COLLECTORS},
+            {collector: load(collector) for collector in REPEATABLE_COLLECTORS},
             clock.clock(),
             IDENTITY,
         )

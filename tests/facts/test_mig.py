@@ -4,20 +4,15 @@ import pytest
 
 from rightslice.facts.cards import all_cards
 from rightslice.facts.data import BYTES_PER_MIB
-from rightslice.facts.mig import MigCard, MigProfile, find_mig_card
+from rightslice.facts.mig import MigProfile, find_mig_card
 from rightslice.facts.mig_placement import PlaceableProfile, Placement
+
+from .layouts import layout
 
 EACH_LAYOUT = [
     pytest.param(mig_id, id=mig_id)
     for mig_id in sorted({card.mig_id for card in all_cards() if card.mig_id})
 ]
-
-
-def layout(mig_id: str) -> MigCard:
-    """Find a layout that the test relies on."""
-    card = find_mig_card(mig_id)
-    assert card is not None
-    return card
 
 
 def profile(mig_id: str, name: str) -> MigProfile:

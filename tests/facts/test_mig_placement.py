@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightslice.facts.data import read_facts
-from rightslice.facts.mig import MigCard, find_mig_card
 from rightslice.facts.mig_placement import (
     PlaceableProfile,
     PlacedInstance,
@@ -24,19 +23,14 @@ from rightslice.facts.mig_placement import (
     placeable_count,
 )
 
+from .layouts import layout
+
 # The profiles of a card, and what stands on it; what is wanted, beside what, on which card.
 CardInUse = tuple[tuple[PlaceableProfile, ...], list[PlacedInstance]]
 Wish = tuple[list[PlaceableProfile], list[PlacedInstance], tuple[PlaceableProfile, ...]]
 
 SEVEN_SLICES = "a100-40gb"
 SEVEN_ONES = [f"1g.5gb@{start}" for start in range(7)]
-
-
-def layout(mig_id: str) -> MigCard:
-    """Find a layout that the test relies on."""
-    card = find_mig_card(mig_id)
-    assert card is not None
-    return card
 
 
 def profiles(mig_id: str = SEVEN_SLICES, kinds: str = "") -> tuple[PlaceableProfile, ...]:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 CARD_COUNT, PROCESSES_PER_CARD = 8, 4
+# Of processes that nobody looks up.
+PROCESS_IDS = range(4242, 4242 + PROCESSES_PER_CARD)
 
 # Cards with every reading that their model can give: the most that an exporter may have to do.
 A100: dict[str, Any] = {

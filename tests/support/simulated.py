@@ -16,6 +16,8 @@ from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import Clock, ManualClock
 from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.events import address_of
+from rightslice.exporter.host.nvml.mig import MigReader
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate.library import SimulatedLibrary
 from rightslice.exporter.simulate.load import Level
@@ -28,6 +30,7 @@ START_SECONDS = 1_700_000_040.0
 IDENTITY = Identity("0.0.0", "test")
 # In real time: how long a thread waits for its next round, and a test for what must happen.
 PAUSE_SECONDS, PATIENCE_SECONDS = 0.001, 10.0
+MEMORY_V2 = "nvmlDeviceGetMemoryInfo_v2"
 
 
 def constant(value: float) -> Level:
@@ -47,6 +50,17 @@ def simulated_card(number: int = 1, **changes: Any) -> SimulatedCard:
         process_count=1,
     )
     return replace(usual, **changes)
+
+
+def hopper(**changes: Any) -> SimulatedCard:
+    """Give such a card of a newer model, an H100, that tells more of its activity."""
+    usual: dict[str, Any] = {
+        "name": "NVIDIA H100 80GB HBM3",
+        "sm_active_ratio": constant(0.25),
+        "sm_occupancy_ratio": constant(0.125),
+        "dram_active_ratio": constant(0.5),
+    }
+    return simulated_card(**(usual | changes))
 
 
 def simulated_scenario(*cards: SimulatedCard, events: tuple[Event, ...] = ()) -> Scenario:
@@ -140,6 +154,7 @@ class SimulatedNode:
 
 
 Simulate = Callable[..., SimulatedNode]
+Shipped = Callable[[str], SimulatedNode]
 
 
 @contextmanager
@@ -203,6 +218,40 @@ def number(value: int) -> Callable[..., int]:
     return answer
 
 
+def text(value: bytes) -> Callable[..., int]:
+    """Make an NVML function that writes this text into the buffer before its last argument."""
+
+    def answer(*arguments: Any) -> int:
+        arguments[-2].value = value
+        return int(pynvml.NVML_SUCCESS)
+
+    return answer
+
+
+def memory_info(
+    total_bytes: int, used_bytes: int = 0, reserved_bytes: int = 0
+) -> Callable[..., int]:
+    """Make an nvmlDeviceGetMemoryInfo, of either version, that tells these bytes."""
+
+    def answer(_: Any, memory: Any) -> int:
+        reading = memory._obj
+        reading.total, reading.used, reading.reserved = total_bytes, used_bytes, reserved_bytes
+        return int(pynvml.NVML_SUCCESS)
+
+    return answer
+
+
+def fail_first_instance(node: SimulatedNode, card: NvmlCard, code: int) -> None:
+    """Let the memory call of a cut card's first instance, and of no other, fail."""
+    usual = getattr(node.library, MEMORY_V2)
+    first = address_of(card.reader(MigReader).layout().instances[0].devices[0].handle)
+
+    def answer(handle: Any, memory: Any) -> int:
+        return code if address_of(handle) == first else int(usual(handle, memory))
+
+    node.answer(MEMORY_V2, answer)
+
+
 @dataclass(frozen=True)
 class FieldAnswer:
     """What one field among others is answered with."""
@@ -230,3 +279,9 @@ def field_values(fields: dict[tuple[int, int], FieldAnswer]) -> Callable[..., in
 def told(samples: Iterable[Sample], spec: MetricSpec) -> dict[tuple[str, ...], float]:
     """Give what samples tell of one metric: values by labels."""
     return {sample.labels: sample.value for sample in samples if sample.spec is spec}
+
+
+def single(samples: Iterable[Sample], spec: MetricSpec) -> float:
+    """Give the one value that samples tell of a metric."""
+    (value,) = told(samples, spec).values()
+    return value

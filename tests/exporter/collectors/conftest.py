@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
+from support.simulated import START_SECONDS, Shipped, Simulate, SimulatedNode, simulated_scenario
 
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.host import Host
@@ -38,8 +38,6 @@ def simulate_machine(start_machine: Callable[[Scenario], SimulatedNode]) -> Simu
 
 
 @pytest.fixture
-def shipped(
-    start_machine: Callable[[Scenario], SimulatedNode],
-) -> Callable[[str], SimulatedNode]:
+def shipped(start_machine: Callable[[Scenario], SimulatedNode]) -> Shipped:
     """Start a whole node of a scenario that ships, by its name; it ends with the test."""
     return lambda name: start_machine(load_scenario(name))

@@ -1,25 +1,22 @@
 """What holds for each collector on each simulated node that ships."""
 
 import math
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
-from support.simulated import IDENTITY, SimulatedNode
+from support.lanes import in_threads
+from support.simulated import IDENTITY, Shipped, SimulatedNode
 
 from rightslice.contract.spec import Kind, Sample, Unit
 from rightslice.exporter.collector import AnyCollector
 from rightslice.exporter.collectors import ENABLED, load
-from rightslice.exporter.lane import Lane
 from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.simulate.scenario import scenario_names
 
 # Long enough for what happens in any scenario, and for each collector to read twice after it.
 ROUNDS, STEP_SECONDS = 52, 5.0
-# In real time: a call that has not come back by then hangs.
-PATIENCE_SECONDS = 0.5
 # The largest value of each unit that anything on one node may have; ratios may pass 1 (MIG).
 MOST = {
     Unit.NONE: 1_000_000.0,
@@ -50,20 +47,6 @@ def watched(name: str, runs: list[Run]) -> AnyCollector:
             yield sample
 
     return replace(collector, collect=collect)
-
-
-def in_threads() -> Callable[[Lane], None]:
-    """Read each lane in a thread of its own; one that hangs is left alone."""
-    threads: dict[str, threading.Thread] = {}
-
-    def read(lane: Lane) -> None:
-        before = threads.get(lane.name)
-        if before is None or not before.is_alive():
-            threads[lane.name] = threading.Thread(target=lane.read, daemon=True)
-            threads[lane.name].start()
-            threads[lane.name].join(PATIENCE_SECONDS)
-
-    return read
 
 
 def runs_of(node: SimulatedNode) -> list[Run]:
@@ -116,7 +99,7 @@ def told_twice(runs: list[Run]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_collector_yields_what_it_declares_and_nothing_wild(
-    name: str, shipped: Callable[[str], SimulatedNode]
+    name: str, shipped: Shipped
 ) -> None:
     runs = runs_of(shipped(name))
 
@@ -127,9 +110,7 @@ def test_every_collector_yields_what_it_declares_and_nothing_wild(
     assert set(told_twice(runs)) == set()
 
 
-def test_each_collector_tells_something_on_some_node(
-    shipped: Callable[[str], SimulatedNode],
-) -> None:
+def test_each_collector_tells_something_on_some_node(shipped: Shipped) -> None:
     nodes = [runs_of(shipped(name)) for name in ("nvlink-job", "mig-two-ci", "vgpu-host")]
 
     assert {name for runs in nodes for name, samples in runs if samples} == set(ENABLED)

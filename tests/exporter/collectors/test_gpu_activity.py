@@ -6,7 +6,15 @@ from typing import Any
 import pynvml
 import pytest
 from support.pages import values
-from support.simulated import Simulate, SimulatedNode, constant, simulated_card, told
+from support.simulated import (
+    Shipped,
+    Simulate,
+    SimulatedNode,
+    constant,
+    hopper,
+    simulated_card,
+    told,
+)
 
 from rightslice.contract.metrics import (
     GPU_DRAM_ACTIVE_SECONDS_TOTAL,
@@ -31,17 +39,6 @@ UP = 'rightslice_gpu_up{uuid="GPU-0001"}'
 SM = pynvml.NVML_GPM_METRIC_SM_UTIL
 OCCUPANCY = pynvml.NVML_GPM_METRIC_SM_OCCUPANCY
 NAN, INFINITY = float("nan"), float("inf")
-
-
-def hopper(**changes: Any) -> Any:
-    usual: dict[str, Any] = {
-        "name": "NVIDIA H100 80GB HBM3",
-        "busy_ratio": constant(0.5),
-        "sm_active_ratio": constant(0.25),
-        "sm_occupancy_ratio": constant(0.125),
-        "dram_active_ratio": constant(0.5),
-    }
-    return simulated_card(**(usual | changes))
 
 
 def instance(start: int, sm_active: float, **changes: Any) -> MigInstance:
@@ -260,7 +257,7 @@ def test_a_card_before_hopper_is_asked_once(simulate: Simulate) -> None:
     assert METRICS not in called
 
 
-def test_a_guest_has_no_series(shipped: Callable[[str], SimulatedNode]) -> None:
+def test_a_guest_has_no_series(shipped: Shipped) -> None:
     node = shipped("vgpu-guest")
     sampler = node.sampler()
 

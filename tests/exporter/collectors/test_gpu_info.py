@@ -1,10 +1,8 @@
 """What each card is, and whether MIG is on now and after the next reset."""
 
-from collections.abc import Callable
-
 import pynvml
 import pytest
-from support.simulated import Simulate, SimulatedNode, simulated_card, told
+from support.simulated import Shipped, Simulate, simulated_card, told
 
 from rightslice.contract.metrics import GPU_INFO, GPU_MIG_ENABLED
 from rightslice.exporter.collectors.gpu_info import collect
@@ -76,7 +74,7 @@ def test_a_card_that_has_no_mig_is_not_told_as_one_where_it_is_off(simulate: Sim
     assert samples[0].labels[GPU_INFO.labels.index("mig")] == ""
 
 
-def test_a_guest_is_told_as_one(shipped: Callable[[str], SimulatedNode]) -> None:
+def test_a_guest_is_told_as_one(shipped: Shipped) -> None:
     (gpu,) = shipped("vgpu-guest").open()
 
     ((labels, _),) = told(collect(gpu, 1.0), GPU_INFO).items()
@@ -85,9 +83,7 @@ def test_a_guest_is_told_as_one(shipped: Callable[[str], SimulatedNode]) -> None
     assert "vgpu" in labels
 
 
-def test_a_card_without_memory_of_its_own_is_told_as_one(
-    shipped: Callable[[str], SimulatedNode],
-) -> None:
+def test_a_card_without_memory_of_its_own_is_told_as_one(shipped: Shipped) -> None:
     (gpu,) = shipped("unified-memory").open()
 
     ((labels, _),) = told(collect(gpu, 1.0), GPU_INFO).items()

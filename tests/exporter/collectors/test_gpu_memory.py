@@ -10,6 +10,7 @@ from support.simulated import (
     Simulate,
     SimulatedNode,
     constant,
+    memory_info,
     simulated_card,
     told,
 )
@@ -126,13 +127,9 @@ def test_a_failed_reading_gives_no_number(simulate: Simulate) -> None:
 def test_an_impossible_reading_is_counted_and_thrown_away(
     total_bytes: int, used_bytes: int, simulate: Simulate
 ) -> None:
-    def impossible(_: Any, memory: Any) -> int:
-        memory._obj.total, memory._obj.used = total_bytes, used_bytes
-        return int(pynvml.NVML_SUCCESS)
-
     node = simulate(simulated_card())
-    node.answer(MEMORY_V2, impossible)
-    node.answer(MEMORY_V1, impossible)
+    node.answer(MEMORY_V2, memory_info(total_bytes, used_bytes))
+    node.answer(MEMORY_V1, memory_info(total_bytes, used_bytes))
     (gpu,) = node.open()
 
     assert list(collect(gpu, 1.0)) == [REJECTED]

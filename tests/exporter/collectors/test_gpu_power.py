@@ -8,8 +8,8 @@ import pytest
 from support.pages import values
 from support.simulated import (
     FieldAnswer,
+    Shipped,
     Simulate,
-    SimulatedNode,
     constant,
     field_values,
     number,
@@ -268,9 +268,7 @@ def test_a_lost_card_fails_with_its_reason(simulate: Simulate) -> None:
     assert failure.value.reason is Reason.LOST
 
 
-def test_a_cut_card_has_its_board_s_figures_once(
-    shipped: Callable[[str], SimulatedNode],
-) -> None:
+def test_a_cut_card_has_its_board_s_figures_once(shipped: Shipped) -> None:
     node = shipped("mig-two-ci")
     sampler = node.sampler()
 
@@ -282,9 +280,7 @@ def test_a_cut_card_has_its_board_s_figures_once(
     assert len([series for series in page if "temperature_celsius" in series]) == 1
 
 
-def test_a_guest_is_never_asked_for_the_board_s_figures(
-    shipped: Callable[[str], SimulatedNode],
-) -> None:
+def test_a_guest_is_never_asked_for_the_board_s_figures(shipped: Shipped) -> None:
     node = shipped("vgpu-guest")
     sampler = node.sampler(ENABLED)
     called = node.record_calls()

@@ -1,12 +1,19 @@
 """Who is on a card and how it is shared, and memory that nobody accounts for."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pynvml
 import pytest
 from support.pages import values
-from support.simulated import BYTES_PER_MIB, Simulate, SimulatedNode, constant, simulated_card, told
+from support.simulated import (
+    BYTES_PER_MIB,
+    Shipped,
+    Simulate,
+    constant,
+    memory_info,
+    simulated_card,
+    told,
+)
 
 from rightslice.contract.metrics import (
     GPU_CONTEXTS,
@@ -193,12 +200,8 @@ def test_what_cannot_be_worked_out_has_no_series_and_not_zero(
 
 
 def test_impossible_memory_attributes_nothing(simulate: Simulate) -> None:
-    def impossible(_: Any, memory: Any) -> int:
-        memory._obj.total, memory._obj.used = 40 * GIB, 2**64 - 4096
-        return int(pynvml.NVML_SUCCESS)
-
     node = simulate(simulated_card())
-    node.answer(MEMORY_V2, impossible)
+    node.answer(MEMORY_V2, memory_info(40 * GIB, 2**64 - 4096))
     (gpu,) = node.open()
 
     assert told(collect(gpu, 5.0), GPU_MEMORY_UNATTRIBUTED_BYTES) == {}
@@ -255,9 +258,7 @@ def test_a_cut_card_s_processes_are_not_asked_for(simulate: Simulate) -> None:
     assert called == []
 
 
-def test_unified_memory_has_contexts_and_no_memory(
-    shipped: Callable[[str], SimulatedNode],
-) -> None:
+def test_unified_memory_has_contexts_and_no_memory(shipped: Shipped) -> None:
     (gpu,) = shipped("unified-memory").open()
 
     samples = list(collect(gpu, 5.0))

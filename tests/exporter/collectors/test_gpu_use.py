@@ -1,6 +1,5 @@
 """Whether a card is held and busy, for how long it has been idle, and what is unknown."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,6 +13,8 @@ from support.simulated import (
     Simulate,
     SimulatedNode,
     constant,
+    fail_first_instance,
+    memory_info,
     sample_ring,
     simulated_card,
     told,
@@ -39,8 +40,6 @@ from rightslice.exporter.collectors.gpu_use import (
 )
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
-from rightslice.exporter.host.nvml.events import address_of
-from rightslice.exporter.host.nvml.mig import MigReader
 from rightslice.exporter.inventory import REFRESH_SECONDS
 from rightslice.exporter.simulate.card import Mig, MigInstance
 
@@ -71,16 +70,6 @@ def second_reading(node: SimulatedNode, after_seconds: float = 1.0) -> list[Samp
     tuple(collect(gpu, 0.0))
     node.clock.advance(after_seconds)
     return list(collect(gpu, after_seconds))
-
-
-def memory_of(total_bytes: int, used_bytes: int) -> Callable[..., int]:
-    """Make a memory call that tells this."""
-
-    def answer(_: Any, memory: Any) -> int:
-        memory._obj.total, memory._obj.used = total_bytes, used_bytes
-        return int(pynvml.NVML_SUCCESS)
-
-    return answer
 
 
 def test_a_held_card_that_works_half_of_the_time(simulate: Simulate) -> None:
@@ -196,8 +185,8 @@ def test_impossible_memory_makes_nobody_a_holder(
     total_bytes: int, used_bytes: int, simulate: Simulate
 ) -> None:
     node = simulate(simulated_card(process_count=0))
-    node.answer(MEMORY_V2, memory_of(total_bytes, used_bytes))
-    node.answer(MEMORY_V1, memory_of(total_bytes, used_bytes))
+    node.answer(MEMORY_V2, memory_info(total_bytes, used_bytes))
+    node.answer(MEMORY_V1, memory_info(total_bytes, used_bytes))
     (gpu,) = node.open()
 
     assert is_held(gpu) is False
@@ -552,7 +541,7 @@ def test_a_cut_card_is_held_while_any_of_its_instances_is(
 
 def test_impossible_memory_of_an_instance_makes_nobody_a_holder(simulate: Simulate) -> None:
     node = simulate(cut_card(0))
-    node.answer(MEMORY_V2, memory_of(40 * 1024**3, ALL_ONES_64))
+    node.answer(MEMORY_V2, memory_info(40 * 1024**3, ALL_ONES_64))
     (gpu,) = node.open()
 
     assert is_held(gpu) is not True
@@ -631,13 +620,7 @@ def test_processes_that_are_not_ours_to_list_cost_no_use(simulate: Simulate) -> 
 def open_with_failing_first(node: SimulatedNode, code: int) -> NvmlCard:
     """Give a cut card of which the first instance's memory call fails."""
     (gpu,) = node.open()
-    usual = getattr(node.library, MEMORY_V2)
-    first = address_of(gpu.reader(MigReader).layout().instances[0].devices[0].handle)
-
-    def answer(handle: Any, memory: Any) -> int:
-        return code if address_of(handle) == first else int(usual(handle, memory))
-
-    node.answer(MEMORY_V2, answer)
+    fail_first_instance(node, gpu, code)
     return gpu
 
 

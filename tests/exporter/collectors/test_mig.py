@@ -1,12 +1,21 @@
 """How a card is cut: instances, their memory, what still fits, and layouts that change."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pynvml
 import pytest
 from support.pages import failures, values
-from support.simulated import BYTES_PER_MIB, Simulate, SimulatedNode, constant, simulated_card, told
+from support.simulated import (
+    BYTES_PER_MIB,
+    Shipped,
+    Simulate,
+    SimulatedNode,
+    constant,
+    fail_first_instance,
+    simulated_card,
+    single,
+    told,
+)
 
 from rightslice.contract.metrics import (
     MIG_FRAGMENTATION_RATIO,
@@ -25,11 +34,8 @@ from rightslice.contract.spec import Sample
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.collectors.mig import LAYOUT_SECONDS, collect
 from rightslice.exporter.host.nvml.events import address_of
-from rightslice.exporter.host.nvml.mig import MigReader
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.timeline import Event
-
-Shipped = Callable[[str], SimulatedNode]
 
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 PROFILE_INFO = "nvmlDeviceGetGpuInstanceProfileInfoV"
@@ -62,12 +68,6 @@ def by_profile(samples: list[Sample]) -> dict[str, float]:
 
 def by_instance(samples: list[Sample], spec: Any) -> dict[str, float]:
     return {instance: value for (_, instance), value in told(samples, spec).items()}
-
-
-def single(samples: list[Sample], spec: Any) -> float:
-    """Give the one value of a metric."""
-    (value,) = told(samples, spec).values()
-    return value
 
 
 def instance_rows(samples: list[Sample]) -> list[tuple[str, ...]]:
@@ -507,26 +507,13 @@ def test_an_instance_that_is_not_ours_to_read_hides_no_other(simulate: Simulate)
     assert page['rightslice_collector_success{collector="mig"}'] == 1
 
 
-def fail_first(node: SimulatedNode) -> None:
-    """Let the memory call of the card's first instance, and of no other, fail."""
-    usual = getattr(node.library, MEMORY_V2)
-    layout = node.host.gpus[0].reader(MigReader).layout()
-    first = address_of(layout.instances[0].devices[0].handle)
-
-    def answer(handle: Any, memory: Any) -> int:
-        is_first = address_of(handle) == first
-        return int(pynvml.NVML_ERROR_UNKNOWN) if is_first else int(usual(handle, memory))
-
-    node.answer(MEMORY_V2, answer)
-
-
 def test_an_instance_whose_memory_fails_hides_neither_the_others_nor_the_layout(
     simulate: Simulate,
 ) -> None:
     node = simulate(cut(("1g.5gb", 0), ("1g.5gb", 2)))
     sampler = node.sampler(("mig",))
     node.sample_rounds(sampler, 1)
-    fail_first(node)
+    fail_first_instance(node, node.host.gpus[0], pynvml.NVML_ERROR_UNKNOWN)
 
     node.sample_rounds(sampler, 2 * int(LAYOUT_SECONDS))
 
@@ -545,7 +532,7 @@ def test_memory_that_fails_while_the_cut_is_read_is_missed_for_no_longer(
     committed = 'rightslice_slice_memory_committed_bytes{uuid="GPU-0001"}'
     usual = getattr(node.library, MEMORY_V2)
     node.sample_rounds(sampler, 1)
-    fail_first(node)
+    fail_first_instance(node, node.host.gpus[0], pynvml.NVML_ERROR_UNKNOWN)
     node.sample_rounds(sampler, int(LAYOUT_SECONDS))
     during = committed in values(sampler)
     node.answer(MEMORY_V2, usual)
@@ -561,7 +548,7 @@ def test_an_instance_whose_memory_fails_is_told_with_the_reason_and_has_no_use(
     node = simulate(cut(("1g.5gb", 0), ("1g.5gb", 2)))
     sampler = node.sampler(("mig",))
     node.sample_rounds(sampler, 1)
-    fail_first(node)
+    fail_first_instance(node, node.host.gpus[0], pynvml.NVML_ERROR_UNKNOWN)
 
     node.sample_rounds(sampler, 3)
 

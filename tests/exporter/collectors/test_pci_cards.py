@@ -1,35 +1,19 @@
 """How many cards a node should show, from its PCI buses."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.pages import values
-from support.simulated import Simulate, SimulatedNode, simulated_card
+from support.pci_bus import AUDIO, GPU_3D, GPU_VGA, OURS, SWITCH, bind, plug
+from support.simulated import Shipped, Simulate, simulated_card
 
 from rightslice.contract.metrics import GPUS_EXPECTED
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collectors.pci_cards import collect
 from rightslice.exporter.host.pci import PciBuses
 
-OURS, OTHERS = "0x10de", "0x1002"
-THREE_D, VGA, AUDIO, BRIDGE = "0x030200", "0x030000", "0x040300", "0x068000"
+OTHERS = "0x1002"
 EXPECTED, VISIBLE = "rightslice_gpus_expected", "rightslice_gpus_visible"
-
-
-def plug(sysfs: Path, place: str, vendor: str = OURS, kind: str = THREE_D) -> Path:
-    """Put a device on the bus, and give its folder."""
-    device = sysfs / "bus/pci/devices" / place
-    device.mkdir(parents=True)
-    (device / "vendor").write_text(f"{vendor}\n", encoding="ascii")
-    (device / "class").write_text(f"{kind}\n", encoding="ascii")
-    return device
-
-
-def bind(sysfs: Path, device: Path, driver: str) -> None:
-    folder = sysfs / "bus/pci/drivers" / driver
-    folder.mkdir(parents=True, exist_ok=True)
-    (device / "driver").symlink_to(folder)
 
 
 def expected(sysfs: Path) -> list[Sample]:
@@ -38,7 +22,7 @@ def expected(sysfs: Path) -> list[Sample]:
 
 def test_cards_are_counted_whether_or_not_a_driver_has_them(tmp_path: Path) -> None:
     bind(tmp_path, plug(tmp_path, "0000:07:00.0"), "nvidia")
-    plug(tmp_path, "0000:08:00.0", kind=VGA)
+    plug(tmp_path, "0000:08:00.0", kind=GPU_VGA)
 
     assert expected(tmp_path) == [Sample(GPUS_EXPECTED, 2)]
 
@@ -46,15 +30,15 @@ def test_cards_are_counted_whether_or_not_a_driver_has_them(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("vendor", "kind"),
     [
-        pytest.param(OTHERS, THREE_D, id="another vendor's card"),
+        pytest.param(OTHERS, GPU_3D, id="another vendor's card"),
         pytest.param(OURS, AUDIO, id="a card's sound"),
-        pytest.param(OURS, BRIDGE, id="a switch"),
+        pytest.param(OURS, SWITCH, id="a switch"),
     ],
 )
 def test_what_is_no_card_of_the_vendor_s_is_not_counted(
     vendor: str, kind: str, tmp_path: Path
 ) -> None:
-    plug(tmp_path, "0000:07:00.0", vendor, kind)
+    plug(tmp_path, "0000:07:00.0", vendor=vendor, kind=kind)
 
     assert expected(tmp_path) == [Sample(GPUS_EXPECTED, 0)]
 
@@ -89,7 +73,7 @@ def test_a_device_that_vanishes_while_it_is_read_costs_the_others_nothing(
     assert expected(tmp_path) == [Sample(GPUS_EXPECTED, 1)]
 
 
-def test_a_lost_card_is_still_expected(shipped: Callable[[str], SimulatedNode]) -> None:
+def test_a_lost_card_is_still_expected(shipped: Shipped) -> None:
     node = shipped("lost-card")
     sampler = node.sampler()
 
@@ -99,9 +83,7 @@ def test_a_lost_card_is_still_expected(shipped: Callable[[str], SimulatedNode]) 
     assert (page[EXPECTED], page[VISIBLE]) == (8, 7)
 
 
-def test_cards_are_expected_while_the_driver_is_not_there(
-    shipped: Callable[[str], SimulatedNode],
-) -> None:
+def test_cards_are_expected_while_the_driver_is_not_there(shipped: Shipped) -> None:
     node = shipped("late-driver")
     sampler = node.sampler()
 

@@ -1,12 +1,20 @@
 """vGPUs: what a host gave to guests and what they use of the card, and a guest's licence."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pynvml
 import pytest
 from support.pages import values
-from support.simulated import Simulate, SimulatedNode, constant, number, simulated_card, told
+from support.simulated import (
+    Shipped,
+    Simulate,
+    SimulatedNode,
+    constant,
+    number,
+    simulated_card,
+    single,
+    told,
+)
 
 from rightslice.contract.metrics import (
     REJECTED_SAMPLES_TOTAL,
@@ -21,8 +29,6 @@ from rightslice.contract.metrics import (
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collectors.vgpu import collect
 from rightslice.exporter.simulate.card import Mig, MigInstance, Vgpu, VgpuInstance
-
-Shipped = Callable[[str], SimulatedNode]
 
 ACTIVE, INSTANCE_UUID = "nvmlDeviceGetActiveVgpus", "nvmlVgpuInstanceGetUUID"
 USE, LICENCE = "nvmlDeviceGetVgpuUtilization", "nvmlVgpuInstanceGetLicenseInfo_v2"
@@ -68,22 +74,16 @@ def read(node: SimulatedNode) -> list[Sample]:
     return list(collect(gpu, 5.0))
 
 
-def of_one(samples: list[Sample], spec: Any) -> float:
-    """Give the one value of a metric."""
-    (value,) = told(samples, spec).values()
-    return value
-
-
 def test_a_host_tells_of_each_guest_s_part(simulate: Simulate) -> None:
     samples = read(simulate(host(guest(0.04))))
 
-    assert of_one(samples, VGPU_INSTANCE_INFO) == 1
-    assert of_one(samples, VGPU_SHARE_RATIO) == 1 / MOST_GUESTS
-    assert of_one(samples, VGPU_BUSY_RATIO) == 0.04
-    assert of_one(samples, VGPU_MEMORY_USED_BYTES) == 3 * GIB
-    assert of_one(samples, VGPU_MEMORY_TOTAL_BYTES) == 4 * GIB
-    assert of_one(samples, VGPU_LICENSED) == 1
-    assert of_one(samples, SLICE_MEMORY_COMMITTED_BYTES) == 4 * GIB
+    assert single(samples, VGPU_INSTANCE_INFO) == 1
+    assert single(samples, VGPU_SHARE_RATIO) == 1 / MOST_GUESTS
+    assert single(samples, VGPU_BUSY_RATIO) == 0.04
+    assert single(samples, VGPU_MEMORY_USED_BYTES) == 3 * GIB
+    assert single(samples, VGPU_MEMORY_TOTAL_BYTES) == 4 * GIB
+    assert single(samples, VGPU_LICENSED) == 1
+    assert single(samples, SLICE_MEMORY_COMMITTED_BYTES) == 4 * GIB
 
 
 def test_a_guest_that_uses_all_of_its_share_is_busy_for_as_much_of_the_card(
@@ -91,7 +91,7 @@ def test_a_guest_that_uses_all_of_its_share_is_busy_for_as_much_of_the_card(
 ) -> None:
     samples = read(simulate(host(guest(1 / MOST_GUESTS))))
 
-    assert of_one(samples, VGPU_BUSY_RATIO) == of_one(samples, VGPU_SHARE_RATIO)
+    assert single(samples, VGPU_BUSY_RATIO) == single(samples, VGPU_SHARE_RATIO)
 
 
 def test_a_type_is_called_by_its_name_without_the_vendor_s_word(simulate: Simulate) -> None:
@@ -104,7 +104,7 @@ def test_a_type_is_called_by_its_name_without_the_vendor_s_word(simulate: Simula
 def test_a_host_is_told_what_it_promised_to_all_guests(shipped: Shipped) -> None:
     samples = read(shipped("vgpu-host"))
 
-    assert of_one(samples, SLICE_MEMORY_COMMITTED_BYTES) == 5 * 4 * GIB
+    assert single(samples, SLICE_MEMORY_COMMITTED_BYTES) == 5 * 4 * GIB
     assert sorted(told(samples, VGPU_LICENSED).values()) == [0, 1, 1, 1, 1]
     assert min(told(samples, VGPU_BUSY_RATIO).values()) == 0
 
@@ -118,7 +118,7 @@ def test_a_host_without_guests_has_promised_nothing(simulate: Simulate) -> None:
 def test_a_guest_without_a_licence_is_told_as_such(simulate: Simulate) -> None:
     samples = read(simulate(host(guest(licensed=False))))
 
-    assert of_one(samples, VGPU_LICENSED) == 0
+    assert single(samples, VGPU_LICENSED) == 0
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_a_driver_does_not_tell_has_no_series_and_not_zero(
     samples = read(node)
 
     assert told(samples, spec) == {}
-    assert of_one(samples, VGPU_INSTANCE_INFO) == 1
+    assert single(samples, VGPU_INSTANCE_INFO) == 1
 
 
 def test_where_the_driver_has_no_new_sample_a_guest_s_use_is_unknown_and_not_zero(
@@ -151,7 +151,7 @@ def test_where_the_driver_has_no_new_sample_a_guest_s_use_is_unknown_and_not_zer
     samples = list(collect(gpu, 5.0))
 
     assert told(samples, VGPU_BUSY_RATIO) == {}
-    assert of_one(samples, VGPU_MEMORY_USED_BYTES) == 3 * GIB
+    assert single(samples, VGPU_MEMORY_USED_BYTES) == 3 * GIB
 
 
 def test_a_wild_sample_of_a_guest_s_use_is_left_out(simulate: Simulate) -> None:

@@ -1,7 +1,6 @@
 """Xid errors from the driver and the kernel log: each once, all of them, and from whom."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pynvml
@@ -10,6 +9,7 @@ from support.pages import failures, values
 from support.simulated import (
     PAUSE_SECONDS,
     START_SECONDS,
+    Shipped,
     Simulate,
     SimulatedNode,
     running,
@@ -22,8 +22,6 @@ from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.inventory import REFRESH_SECONDS
 from rightslice.exporter.sampler import KEPT_SECONDS
 from rightslice.exporter.simulate.timeline import Event
-
-Shipped = Callable[[str], SimulatedNode]
 
 WAIT = "nvmlEventSetWait_v2"
 FIRST_CARD, NO_CARD = "0000:07:00", "0000:99:00"

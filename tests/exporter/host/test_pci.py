@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from support.pci_bus import AUDIO, GPU_3D, GPU_VGA, OURS, SWITCH, bind, plug
 
 from rightslice.exporter.host.pci import PciBuses
 
-GPU_3D, GPU_VGA, SWITCH, AUDIO = "0x030200", "0x030000", "0x068000", "0x040300"
-OURS, OTHERS = "0x10de", "0x8086"
+OTHERS = "0x8086"
 
 
 @pytest.fixture
@@ -17,25 +17,9 @@ def sysfs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def add(sysfs: Path, address: str, *, vendor: str = OURS, kind: str = GPU_3D) -> Path:
-    """Put a device on the bus as the kernel shows it: a link to where it hangs."""
-    device = sysfs / "devices/pci0000:00" / address
-    device.mkdir(parents=True)
-    (device / "vendor").write_text(f"{vendor}\n")
-    (device / "class").write_text(f"{kind}\n")
-    (sysfs / "bus/pci/devices" / address).symlink_to(device)
-    return device
-
-
-def bind(sysfs: Path, device: Path, driver: str) -> None:
-    folder = sysfs / "bus/pci/drivers" / driver
-    folder.mkdir(parents=True, exist_ok=True)
-    (device / "driver").symlink_to(folder)
-
-
 def test_cards_with_and_without_an_output_are_counted(sysfs: Path) -> None:
-    add(sysfs, "0000:07:00.0", kind=GPU_3D)
-    add(sysfs, "0000:08:00.0", kind=GPU_VGA)
+    plug(sysfs, "0000:07:00.0", kind=GPU_3D)
+    plug(sysfs, "0000:08:00.0", kind=GPU_VGA)
 
     assert PciBuses(sysfs).card_count() == 2
 
@@ -49,7 +33,7 @@ def test_cards_with_and_without_an_output_are_counted(sysfs: Path) -> None:
     ],
 )
 def test_what_is_no_card_of_this_maker_is_not_counted(vendor: str, kind: str, sysfs: Path) -> None:
-    add(sysfs, "0000:07:00.0", vendor=vendor, kind=kind)
+    plug(sysfs, "0000:07:00.0", vendor=vendor, kind=kind)
 
     assert PciBuses(sysfs).card_count() == 0
 
@@ -65,27 +49,27 @@ def test_what_is_no_card_of_this_maker_is_not_counted(vendor: str, kind: str, sy
 def test_a_card_of_a_virtual_machine_is_none_of_this_node(
     driver: str, count: int, sysfs: Path
 ) -> None:
-    bind(sysfs, add(sysfs, "0000:07:00.0"), driver)
+    bind(sysfs, plug(sysfs, "0000:07:00.0"), driver)
 
     assert PciBuses(sysfs).card_count() == count
 
 
 def test_a_card_without_a_driver_is_counted(sysfs: Path) -> None:
-    add(sysfs, "0000:07:00.0")
+    plug(sysfs, "0000:07:00.0")
 
     assert PciBuses(sysfs).card_count() == 1
 
 
 def test_virtual_functions_are_parts_of_a_card_and_no_cards(sysfs: Path) -> None:
-    card = add(sysfs, "0000:07:00.0")
-    (add(sysfs, "0000:07:00.4") / "physfn").symlink_to(card)
+    card = plug(sysfs, "0000:07:00.0")
+    (plug(sysfs, "0000:07:00.4") / "physfn").symlink_to(card)
 
     assert PciBuses(sysfs).card_count() == 1
 
 
 @pytest.mark.parametrize("name", ["vendor", "class"])
 def test_a_device_that_goes_while_it_is_looked_at_is_no_card(name: str, sysfs: Path) -> None:
-    (add(sysfs, "0000:07:00.0") / name).unlink()
+    (plug(sysfs, "0000:07:00.0") / name).unlink()
 
     assert PciBuses(sysfs).card_count() == 0
 
@@ -97,7 +81,7 @@ def test_a_link_to_a_device_that_is_gone_is_no_card(sysfs: Path) -> None:
 
 
 def test_a_file_of_strange_bytes_is_no_card(sysfs: Path) -> None:
-    (add(sysfs, "0000:07:00.0") / "vendor").write_bytes(b"\xff\xfe\n")
+    (plug(sysfs, "0000:07:00.0") / "vendor").write_bytes(b"\xff\xfe\n")
 
     assert PciBuses(sysfs).card_count() == 0
 
@@ -113,7 +97,7 @@ def test_where_no_bus_is_shown_the_count_is_unknown(tmp_path: Path) -> None:
 def test_cards_are_counted_anew_each_time(sysfs: Path) -> None:
     buses = PciBuses(sysfs)
     before = buses.card_count()
-    add(sysfs, "0000:07:00.0")
+    plug(sysfs, "0000:07:00.0")
 
     buses.begin_round()
 

@@ -27,10 +27,20 @@ class Played:
 
 
 Play = Callable[..., Played]
+PlayScenario = Callable[[Scenario], Played]
+
+
+def code_of(read: Callable[[], object]) -> int:
+    """Make a call, and give the code that NVML answers it with."""
+    try:
+        read()
+    except pynvml.NVMLError as error:
+        return int(error.value)
+    return int(pynvml.NVML_SUCCESS)
 
 
 @pytest.fixture
-def play_scenario() -> Iterator[Callable[[Scenario], Played]]:
+def play_scenario() -> Iterator[PlayScenario]:
     """Put a scenario in play, session open; it ends with the test."""
     with ExitStack() as stack:
 
@@ -42,7 +52,7 @@ def play_scenario() -> Iterator[Callable[[Scenario], Played]]:
 
 
 @pytest.fixture
-def play(play_scenario: Callable[[Scenario], Played]) -> Play:
+def play(play_scenario: PlayScenario) -> Play:
     """Put cards in play, and what happens to them."""
 
     def start(*cards: SimulatedCard, events: tuple[Event, ...] = ()) -> Played:

@@ -11,7 +11,7 @@ from rightslice.exporter.simulate.faults import ALL, FAULTS, HANG
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.timeline import Event
 
-from .conftest import Play
+from .conftest import Play, code_of
 
 MEMORY = "nvmlDeviceGetMemoryInfo_v2"
 UUID = "nvmlDeviceGetUUID"
@@ -19,20 +19,16 @@ UUID = "nvmlDeviceGetUUID"
 PATIENCE_SECONDS = 10.0
 
 
-def code_of(index: int = 0) -> int:
+def uuid_code(index: int = 0) -> int:
     """Ask a card for its UUID, from its handle on, and give NVML's answer."""
-    try:
-        pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index))
-    except pynvml.NVMLError as error:
-        return int(error.value)
-    return int(pynvml.NVML_SUCCESS)
+    return code_of(lambda: pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index)))
 
 
 @pytest.mark.parametrize("word", sorted(set(FAULTS) - {"hang"}))
 def test_a_function_fails_with_the_code_of_the_word(word: str, play: Play) -> None:
     play(simulated_card(faults={UUID: FAULTS[word]}))
 
-    assert code_of() == FAULTS[word] != pynvml.NVML_SUCCESS
+    assert uuid_code() == FAULTS[word] != pynvml.NVML_SUCCESS
 
 
 def test_a_fault_of_all_reaches_every_function_and_even_the_handle(play: Play) -> None:
@@ -68,13 +64,13 @@ def test_faults_begin_and_end_with_the_clock(play: Play) -> None:
         ),
     )
 
-    codes = [(code_of(0), code_of(1))]
+    codes = [(uuid_code(0), uuid_code(1))]
     node.clock.advance(9.9)
-    codes.append((code_of(0), code_of(1)))
+    codes.append((uuid_code(0), uuid_code(1)))
     node.clock.advance(0.1)
-    codes.append((code_of(0), code_of(1)))
+    codes.append((uuid_code(0), uuid_code(1)))
     node.clock.advance(10)
-    codes.append((code_of(0), code_of(1)))
+    codes.append((uuid_code(0), uuid_code(1)))
 
     assert codes == [(0, 0), (0, 0), (0, pynvml.NVML_ERROR_TIMEOUT), (0, 0)]
 
@@ -87,17 +83,17 @@ def test_events_that_were_missed_take_effect_together(play: Play) -> None:
 
     node.clock.advance(3600)
 
-    assert code_of() == pynvml.NVML_SUCCESS
+    assert uuid_code() == pynvml.NVML_SUCCESS
 
 
 def test_a_fault_set_by_hand_takes_effect_at_once(play: Play) -> None:
     faults: dict[str, int] = {}
     play(simulated_card(faults=faults))
 
-    before = code_of()
+    before = uuid_code()
     faults[UUID] = FAULTS["no_permission"]
 
-    assert (before, code_of()) == (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NO_PERMISSION)
+    assert (before, uuid_code()) == (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NO_PERMISSION)
 
 
 def test_a_card_that_is_not_listed_leaves_the_others_their_own_handles(play: Play) -> None:
@@ -147,7 +143,9 @@ def test_a_hanging_call_is_let_go_when_the_library_is_taken_out() -> None:
 
     with installed(hanging, ManualClock(START_SECONDS).now_seconds):
         handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-        thread = threading.Thread(target=lambda: codes.append(_memory_code(handle)), daemon=True)
+        thread = threading.Thread(
+            target=lambda: codes.append(code_of(lambda: _total(handle))), daemon=True
+        )
         thread.start()
         thread.join(0.05)
     thread.join(PATIENCE_SECONDS)
@@ -157,11 +155,3 @@ def test_a_hanging_call_is_let_go_when_the_library_is_taken_out() -> None:
 
 def _total(handle: object) -> int:
     return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).total)
-
-
-def _memory_code(handle: object) -> int:
-    try:
-        _total(handle)
-    except pynvml.NVMLError as error:
-        return int(error.value)
-    return int(pynvml.NVML_SUCCESS)

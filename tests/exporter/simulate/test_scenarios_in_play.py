@@ -12,11 +12,9 @@ from support.simulated import START_SECONDS
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.pci import PciBuses
 from rightslice.exporter.simulate.machine import simulated_machine
-from rightslice.exporter.simulate.scenario import Scenario, load_scenario, scenario_names
+from rightslice.exporter.simulate.scenario import load_scenario, scenario_names
 
-from .conftest import Played
-
-PlayScenario = Callable[[Scenario], Played]
+from .conftest import PlayScenario, code_of
 
 # All that asks nothing but a handle.
 READINGS: dict[str, Callable[[Any], Any]] = {
@@ -49,14 +47,6 @@ ABSENT = (
 )
 # Those in which the driver lists fewer cards than there are.
 FEWER_CARDS = {"late-driver", "card-missing"}
-
-
-def code_of(read: Callable[[], Any]) -> int:
-    try:
-        read()
-    except pynvml.NVMLError as error:
-        return int(error.value)
-    return int(pynvml.NVML_SUCCESS)
 
 
 @pytest.mark.parametrize("name", sorted(set(scenario_names()) - FEWER_CARDS))

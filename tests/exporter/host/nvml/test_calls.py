@@ -10,19 +10,11 @@ from support.simulated import Simulate, calls_of
 from rightslice.exporter.host.nvml.calls import Answer, Calls, call
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 
+from .codes import ABSENT, EMPTY
+
 ONE, OTHER = "nvmlOne", "nvmlOther"
 SUCCESS = pynvml.NVML_SUCCESS
 
-ABSENT = [
-    pytest.param(pynvml.NVML_ERROR_NOT_SUPPORTED, id="not supported"),
-    pytest.param(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, id="function not found"),
-    pytest.param(pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH, id="version mismatch"),
-    pytest.param(pynvml.NVML_ERROR_DEPRECATED, id="deprecated"),
-]
-EMPTY = [
-    pytest.param(pynvml.NVML_ERROR_NOT_FOUND, id="not found"),
-    pytest.param(pynvml.NVML_ERROR_NO_DATA, id="no data"),
-]
 FAILED = [
     pytest.param(pynvml.NVML_ERROR_NO_PERMISSION, id="no permission"),
     pytest.param(pynvml.NVML_ERROR_INSUFFICIENT_SIZE, id="insufficient size"),

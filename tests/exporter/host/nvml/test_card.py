@@ -1,7 +1,6 @@
 """A card's memory and utilisation as drivers really answer: absent, empty, stale, failing."""
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pynvml
@@ -12,6 +11,7 @@ from support.simulated import (
     Simulate,
     calls_of,
     constant,
+    memory_info,
     sample_ring,
     simulated_card,
 )
@@ -27,6 +27,8 @@ from rightslice.exporter.host.nvml.power import PowerReader
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.host.nvml.rows import GROWN_BUFFER_RETRIES
 
+from .codes import ABSENT, EMPTY
+
 MEMORY_V2, MEMORY_V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 SAMPLES, RATES = "nvmlDeviceGetSamples", "nvmlDeviceGetUtilizationRates"
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses_v3"
@@ -35,27 +37,6 @@ WITH_RESERVE_APART = MemoryReading(TOTAL_BYTES, USED_BYTES, RESERVED_BYTES)
 WITH_RESERVE_AS_USED = MemoryReading(TOTAL_BYTES, USED_BYTES + RESERVED_BYTES, None)
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
-ABSENT = [
-    pytest.param(pynvml.NVML_ERROR_NOT_SUPPORTED, id="not supported"),
-    pytest.param(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, id="function not found"),
-    pytest.param(pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH, id="version mismatch"),
-    pytest.param(pynvml.NVML_ERROR_DEPRECATED, id="deprecated"),
-]
-EMPTY = [
-    pytest.param(pynvml.NVML_ERROR_NOT_FOUND, id="not found"),
-    pytest.param(pynvml.NVML_ERROR_NO_DATA, id="no data"),
-]
-
-
-def memory_of(total: int, used: int = 0, reserved: int = 0) -> Callable[..., int]:
-    """Make a memory call, of the second version, that gives these bytes."""
-
-    def answer(_: Any, memory: Any) -> int:
-        reading = memory._obj
-        reading.total, reading.used, reading.reserved = total, used, reserved
-        return int(pynvml.NVML_SUCCESS)
-
-    return answer
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -161,7 +142,7 @@ def test_memory_is_read_anew_in_the_next_round(simulate: Simulate) -> None:
     node = simulate(simulated_card())
     (card,) = node.open()
     before = card.memory()
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES, 1000, RESERVED_BYTES))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES, 1000, RESERVED_BYTES))
 
     card.begin_round()
 
@@ -181,7 +162,7 @@ def test_a_failure_is_asked_again_in_the_same_round_and_recovers(simulate: Simul
 
 def test_inside_a_limited_cgroup_the_memory_is_still_the_card_s(simulate: Simulate) -> None:
     node = simulate(simulated_card())
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 4))
 
     (card,) = node.open()
     first = card.memory()
@@ -194,7 +175,7 @@ def test_a_limited_cgroup_is_told_once(
     simulate: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = simulate(simulated_card())
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 4))
     (card,) = node.open()
 
     card.begin_round()
@@ -209,7 +190,7 @@ def test_a_limited_cgroup_is_not_told_again_when_cards_are_listed_anew(
     simulate: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = simulate(simulated_card())
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 4))
     (card,) = node.open()
 
     for _ in range(2):
@@ -226,7 +207,7 @@ def test_a_limited_cgroup_is_found_also_when_memory_answers_late(simulate: Simul
     (card,) = node.open()
     card.utilisation_percent()
     faults.clear()
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 4))
 
     assert card.memory() == WITH_RESERVE_AS_USED
 
@@ -248,7 +229,7 @@ def test_a_total_that_shrinks_later_is_the_card_s_own(
     node = simulate(simulated_card())
     (card,) = node.open()
     card.memory()
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 2))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 2))
 
     card.begin_round()
 
@@ -527,7 +508,7 @@ def test_a_limited_cgroup_is_not_forgotten(
     simulate: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = simulate(simulated_card())
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 4))
     (card,) = node.open()
     card.memory()
     asked = calls_of(node, MEMORY_V2)
@@ -579,7 +560,7 @@ def test_a_comparison_of_the_versions_that_failed_for_once_is_made_the_next_time
 ) -> None:
     faults: dict[str, int] = {MEMORY_V1: code}
     node = simulate(simulated_card(faults=faults))
-    node.answer(MEMORY_V2, memory_of(TOTAL_BYTES // 4))
+    node.answer(MEMORY_V2, memory_info(TOTAL_BYTES // 4))
     (card,) = node.open()
     before = card.memory()
     faults.clear()

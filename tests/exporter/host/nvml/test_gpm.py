@@ -6,7 +6,7 @@ from typing import Any
 
 import pynvml
 import pytest
-from support.simulated import Simulate, calls_of, constant, simulated_card
+from support.simulated import Simulate, calls_of, constant, hopper, simulated_card
 
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
@@ -19,16 +19,6 @@ ALLOC, FREE = "nvmlGpmSampleAlloc", "nvmlGpmSampleFree"
 SAMPLE, MIG_SAMPLE = "nvmlGpmSampleGet", "nvmlGpmMigSampleGet"
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 FIRST_INSTANCE_ID, SECOND_INSTANCE_ID = 1, 2
-
-
-def hopper(**changes: Any) -> Any:
-    usual: dict[str, Any] = {
-        "name": "NVIDIA H100 80GB HBM3",
-        "sm_active_ratio": constant(0.25),
-        "sm_occupancy_ratio": constant(0.125),
-        "dram_active_ratio": constant(0.5),
-    }
-    return simulated_card(**(usual | changes))
 
 
 def instance(start: int, sm_active_ratio: float) -> MigInstance:

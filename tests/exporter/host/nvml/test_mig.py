@@ -8,15 +8,14 @@ import pytest
 from support.simulated import (
     BYTES_PER_MIB,
     Simulate,
-    SimulatedNode,
     calls_of,
     constant,
+    fail_first_instance,
     simulated_card,
 )
 
 from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
-from rightslice.exporter.host.nvml.events import address_of
 from rightslice.exporter.host.nvml.mig import MigLayout, MigReader, profile_name
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.timeline import Event
@@ -449,22 +448,11 @@ def test_a_card_that_cannot_be_cut_has_no_mode_and_no_instance(simulate: Simulat
     assert layout_of(card).instances == ()
 
 
-def fail_first(node: SimulatedNode, card: NvmlCard, code: int) -> None:
-    """Let the memory call of the card's first instance, and of no other, fail."""
-    usual = getattr(node.library, MEMORY_V2)
-    first = address_of(layout_of(card).instances[0].devices[0].handle)
-
-    def answer(handle: Any, memory: Any) -> int:
-        return code if address_of(handle) == first else int(usual(handle, memory))
-
-    node.answer(MEMORY_V2, answer)
-
-
 def test_an_instance_whose_memory_fails_hides_that_of_no_other(simulate: Simulate) -> None:
     other_half = MigInstance("3g.20gb", 4, memory_used_bytes=constant(2000.0))
     node = simulate(cut(HALF, other_half))
     (card,) = node.open()
-    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    fail_first_instance(node, card, pynvml.NVML_ERROR_UNKNOWN)
     with pytest.raises(NvmlError, match=MEMORY_V2):
         memory_of(card)
 
@@ -479,7 +467,7 @@ def test_memory_that_fails_for_another_reason_than_the_handle_keeps_the_layout(
     node = simulate(cut(HALF))
     (card,) = node.open()
     layout = layout_of(card)
-    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    fail_first_instance(node, card, pynvml.NVML_ERROR_UNKNOWN)
 
     with pytest.raises(NvmlError):
         memory_of(card)
@@ -492,7 +480,7 @@ def test_memory_that_fails_is_asked_for_once_in_a_round_and_told_each_time(
 ) -> None:
     node = simulate(cut(HALF))
     (card,) = node.open()
-    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    fail_first_instance(node, card, pynvml.NVML_ERROR_UNKNOWN)
     asked = calls_of(node, MEMORY_V2)
 
     for _ in range(2):
@@ -506,7 +494,7 @@ def test_memory_that_failed_is_asked_for_anew_in_the_next_round(simulate: Simula
     node = simulate(cut(HALF))
     (card,) = node.open()
     usual = getattr(node.library, MEMORY_V2)
-    fail_first(node, card, pynvml.NVML_ERROR_UNKNOWN)
+    fail_first_instance(node, card, pynvml.NVML_ERROR_UNKNOWN)
     with pytest.raises(NvmlError):
         memory_of(card)
     node.answer(MEMORY_V2, usual)
@@ -519,7 +507,7 @@ def test_memory_that_failed_is_asked_for_anew_in_the_next_round(simulate: Simula
 def test_memory_that_is_not_ours_to_read_is_none(simulate: Simulate) -> None:
     node = simulate(cut(HALF))
     (card,) = node.open()
-    fail_first(node, card, pynvml.NVML_ERROR_NO_PERMISSION)
+    fail_first_instance(node, card, pynvml.NVML_ERROR_NO_PERMISSION)
 
     assert memory_of(card) is None
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 import pytest
-from support.simulated import Simulate, SimulatedNode, calls_of, simulated_card
+from support.simulated import Simulate, SimulatedNode, calls_of, simulated_card, text
 
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
@@ -18,6 +18,8 @@ from rightslice.exporter.host.nvml.processes import (
 from rightslice.exporter.host.nvml.rows import GROWN_BUFFER_RETRIES
 from rightslice.exporter.simulate.card import Mig, MigInstance, Process
 
+from .codes import ABSENT, EMPTY
+
 COMPUTE, GRAPHICS, MPS = (
     f"nvmlDeviceGet{kind}RunningProcesses" for kind in ("Compute", "Graphics", "MPSCompute")
 )
@@ -27,17 +29,6 @@ NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 SIX_LISTS = tuple(
     f"{kind}_{version}" for kind in (COMPUTE, GRAPHICS, MPS) for version in ("v3", "v2")
 )
-
-ABSENT = [
-    pytest.param(pynvml.NVML_ERROR_NOT_SUPPORTED, id="not supported"),
-    pytest.param(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, id="function not found"),
-    pytest.param(pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH, id="version mismatch"),
-    pytest.param(pynvml.NVML_ERROR_DEPRECATED, id="deprecated"),
-]
-EMPTY = [
-    pytest.param(pynvml.NVML_ERROR_NOT_FOUND, id="not found"),
-    pytest.param(pynvml.NVML_ERROR_NO_DATA, id="no data"),
-]
 
 
 class Row(NamedTuple):
@@ -74,14 +65,6 @@ def answer_all(
     node.answer(f"{COMPUTE}_v3", listing(*compute))
     node.answer(f"{GRAPHICS}_v3", listing(*graphics))
     node.answer(f"{MPS}_v3", listing(*mps))
-
-
-def set_driver_version(node: SimulatedNode, text: str) -> None:
-    def answer(buffer: Any, length: Any) -> int:
-        buffer.value = text.encode()
-        return int(pynvml.NVML_SUCCESS)
-
-    node.answer("nvmlSystemGetDriverVersion", answer)
 
 
 @pytest.mark.parametrize("process_count", [0, 1, 64], ids=["free", "one", "many"])
@@ -262,7 +245,7 @@ def test_drivers_with_a_row_that_is_too_long_are_asked_in_the_second_version(
     driver_version: str, ending: str, simulate: Simulate
 ) -> None:
     node = simulate(simulated_card())
-    set_driver_version(node, driver_version)
+    node.answer("nvmlSystemGetDriverVersion", text(driver_version.encode()))
     asked = {version: calls_of(node, f"{COMPUTE}_{version}") for version in ("v2", "v3")}
     (card,) = node.open()
 
@@ -276,7 +259,7 @@ def test_a_driver_with_long_rows_and_no_second_version_tells_no_process(
 ) -> None:
     faults = dict.fromkeys((f"{kind}_v2" for kind in (COMPUTE, GRAPHICS, MPS)), NOT_SUPPORTED)
     node = simulate(simulated_card(faults=faults))
-    set_driver_version(node, "535.54.03")
+    node.answer("nvmlSystemGetDriverVersion", text(b"535.54.03"))
     (card,) = node.open()
 
     assert lists_of(card).every() is None

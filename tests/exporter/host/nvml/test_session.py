@@ -5,7 +5,15 @@ from typing import Any
 
 import pynvml
 import pytest
-from support.simulated import BYTES_PER_MIB, Simulate, calls_of, constant, number, simulated_card
+from support.simulated import (
+    BYTES_PER_MIB,
+    Simulate,
+    calls_of,
+    constant,
+    number,
+    simulated_card,
+    text,
+)
 
 from rightslice.exporter.host.nvml.card import CardIdentity, MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
@@ -34,12 +42,6 @@ def noting(calls: list[str], name: str) -> Callable[..., int]:
         return int(pynvml.NVML_SUCCESS)
 
     return answer
-
-
-def say(buffer: Any, text: bytes) -> int:
-    """Answer a call for a text."""
-    buffer.value = text
-    return int(pynvml.NVML_SUCCESS)
 
 
 def test_a_card_is_known_by_what_the_driver_says_of_it(simulate: Simulate) -> None:
@@ -157,7 +159,7 @@ def test_a_card_that_is_known_is_asked_only_what_it_is(simulate: Simulate) -> No
 )
 def test_a_name_of_whatever_bytes_hides_no_card(told: bytes, name: str, simulate: Simulate) -> None:
     node = simulate(simulated_card())
-    node.answer(NAME, lambda _, buffer, length: say(buffer, told))
+    node.answer(NAME, text(told))
 
     (card,) = node.open()
 
@@ -580,7 +582,7 @@ def test_an_upgraded_driver_is_named_after_reopening(simulate: Simulate) -> None
     node = simulate(simulated_card())
     node.open()
     node.host.nvml.close()
-    node.answer("nvmlSystemGetDriverVersion", lambda buffer, _: say(buffer, b"590.10"))
+    node.answer("nvmlSystemGetDriverVersion", text(b"590.10"))
 
     (card,) = node.open()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pynvml
 import pytest
-from support.simulated import Simulate, SimulatedNode, calls_of, constant, simulated_card
+from support.simulated import Simulate, SimulatedNode, calls_of, constant, simulated_card, text
 
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
@@ -195,12 +195,8 @@ def test_memory_and_licence_that_are_not_told_are_unknown(simulate: Simulate) ->
     ],
 )
 def test_the_vendor_s_word_is_no_part_of_a_type(told: bytes, name: str, simulate: Simulate) -> None:
-    def answer(_: Any, buffer: Any, size: Any) -> int:
-        buffer.value = told
-        return int(pynvml.NVML_SUCCESS)
-
     node = simulate(hosting(guest()))
-    node.answer(TYPE_NAME, answer)
+    node.answer(TYPE_NAME, text(told))
     (card,) = node.open()
 
     assert instances_of(card)[0].type.name == name
