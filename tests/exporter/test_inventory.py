@@ -21,7 +21,8 @@ from rightslice.exporter.inventory import (
     SILENT_SECONDS,
     Inventory,
 )
-from rightslice.exporter.sampler import KEPT_SECONDS, Sampler
+from rightslice.exporter.known_cards import KEPT_SECONDS
+from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.simulate.card import Mig
 from rightslice.exporter.simulate.faults import ALL
 from rightslice.exporter.simulate.timeline import Event

@@ -15,6 +15,7 @@ from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 from rightslice.exporter.inventory import GIVE_UP_SECONDS, Inventory
 from rightslice.exporter.inventory import NAME as INVENTORY
+from rightslice.exporter.known_cards import KnownCards
 from rightslice.exporter.lane import Lane, Task
 from rightslice.exporter.states import card_lanes, collector_samples, reason_of
 from rightslice.exporter.store import Store
@@ -22,9 +23,6 @@ from rightslice.exporter.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
-# How long a card that is gone is told as down, and its counters stay: a day, so that the night's
-# loss is still on the page in the morning.
-KEPT_SECONDS = 86_400.0
 READY_INTERVALS = 10
 # How long closing the library waits for a lane to come out of a call.
 QUIET_SECONDS = 2.0
@@ -72,8 +70,7 @@ class Sampler:
         self._lanes_lock = threading.Lock()
         # Lanes of devices that are gone, in whose last round a call may still hang.
         self._leaving: list[Lane] = []
-        self._known_cards: dict[str, float] = {}
-        self._up_seconds: dict[str, float] = {}
+        self._cards = KnownCards(host, self._store)
         self._opening_since_seconds: float | None = None
         self._opening_trouble = Trouble("opening NVML")
         self._opening_give_up_text = ""
@@ -214,7 +211,8 @@ class Sampler:
             lane.watch(now_seconds)
         self._store.apply("lanes", collector_samples(lanes))
         cards = card_lanes(lanes)
-        self._tell_cards(cards, now_seconds)
+        is_released = self._inventory.is_released and not self._host.nvml.is_open
+        self._cards.tell(cards, now_seconds, is_released=is_released)
         reasons = [reason_of(lane) for lane in cards if lane.is_up is not None]
         self._inventory.hear(reasons)
         if any(reason is not None for reason in reasons):
@@ -245,25 +243,6 @@ class Sampler:
         self._opening_trouble.failed("a call does not come back", now_seconds)
         self._store.apply(INVENTORY, samples)
 
-    def _tell_cards(self, lanes: list[Lane], now_seconds: float) -> None:
-        """Tell which known cards answer, and forget those that are gone for long."""
-        up = {lane.name for lane in lanes if lane.is_up}
-        listed = {card.id for card in self._host.gpus}
-        # Not read yet, or by no collector: nothing is known of it.
-        unread = listed - {lane.name for lane in lanes if lane.is_up is not None}
-        self._known_cards |= dict.fromkeys(listed, now_seconds)
-        self._up_seconds |= dict.fromkeys(up, now_seconds)
-        for uuid, seen_seconds in list(self._known_cards.items()):
-            if now_seconds - seen_seconds > KEPT_SECONDS:
-                del self._known_cards[uuid]
-                self._up_seconds.pop(uuid, None)
-                self._host.forget_card(uuid)
-                self._store.drop_label(uuid)
-        # While NVML is released on request nobody asks the cards: their state is unknown.
-        is_asked = self._host.nvml.is_open or not self._inventory.is_released
-        told = set(self._known_cards) - unread if is_asked else set()
-        self._store.apply("cards", [Sample(metrics.GPU_UP, uuid in up, (uuid,)) for uuid in told])
-
     def page(self, accept: str = "") -> tuple[bytes, str]:
         """Render all series as they stand: the page and its content type."""
         return self._store.page(accept)
@@ -281,8 +260,7 @@ class Sampler:
         page of who scrapes ready exporters only.
         """
         since_seconds = self._clock.monotonic_seconds() - READY_INTERVALS * self._interval_seconds
-        seconds = list(self._up_seconds.values())
-        read_count = sum(second >= since_seconds for second in seconds)
+        read_count = self._cards.answering_count(since_seconds)
         if read_count >= self._min_cards:
             return ""
         reasons = (self._opening_trouble.text, self._inventory.trouble_text, self._silent_text)

@@ -20,7 +20,7 @@ from support.simulated import (
 from rightslice.exporter.collectors.xid import HARDWARE_XIDS
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.inventory import REFRESH_SECONDS
-from rightslice.exporter.sampler import KEPT_SECONDS
+from rightslice.exporter.known_cards import KEPT_SECONDS
 from rightslice.exporter.simulate.timeline import Event
 
 WAIT = "nvmlEventSetWait_v2"
