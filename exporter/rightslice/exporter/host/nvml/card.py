@@ -177,7 +177,7 @@ class NvmlCard:
         rows = self._samples.read_new()
         if rows is None:
             return None
-        fresh = [(row.timeStamp, row.sampleValue.uiVal) for row in rows]
+        fresh = [(stamp_us, row.sampleValue.uiVal) for stamp_us, row in rows]
         return fresh[-1:] if is_first else fresh
 
     @property

@@ -117,7 +117,7 @@ class VgpuReader:
         """
         is_first = self._samples.newest_us is None
         shares: dict[int, list[int]] = {}
-        for row in self._samples.read_new() or ():
+        for _, row in self._samples.read_new() or ():
             percent = row.smUtil.uiVal
             if not is_first and 0 <= percent <= 100:
                 shares.setdefault(row.vgpuInstance, []).append(percent)
