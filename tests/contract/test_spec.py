@@ -83,6 +83,9 @@ def test_a_well_named_metric_is_accepted(name: str, changes: dict[str, Any]) -> 
         pytest.param(
             "rightslice_gpu_busy_ratio", {"help": "Busy share"}, "full stop", id="help no sentence"
         ),
+        pytest.param(
+            "rightslice_gpu_busy_ratio", {"subject_label_count": 2}, "more labels", id="no subject"
+        ),
     ],
 )
 def test_a_badly_named_metric_fails_with_what_is_wanted(

@@ -362,3 +362,21 @@ def test_a_client_that_leaves_makes_room_for_another(sampler: Sampler) -> None:
         wait_until(lambda: is_served(first.host, first.port))
 
     assert refused
+
+
+def test_only_a_page_that_was_got_whole_counts_as_a_scrape(simulate: Simulate) -> None:
+    sampler = simulate(simulated_card()).sampler()
+    scrapes: list[float] = []
+    sampler.scraped = lambda: scrapes.append(1)  # type: ignore[method-assign]
+
+    with serving(sampler) as connection:
+        get(connection, "/metrics")
+        wait_until(lambda: len(scrapes) == 1)
+        for path in ("/healthz", "/readyz", "/"):
+            get(connection, path)
+        connection.request("HEAD", "/metrics")
+        connection.getresponse().read()
+        get(connection, "/metrics?name=other")
+        wait_until(lambda: len(scrapes) == 2)
+
+    assert len(scrapes) == 2

@@ -139,7 +139,9 @@ def _live(scenario: Scenario, feeder: scraper.Scraper, stop: threading.Event) ->
         def fetch(target: str) -> str:
             if target == history.DCGM_TARGET:
                 return dcgm.page(scenario, history.NODE, clock.wall_seconds())
-            return sampler.page()[0].decode()
+            page = sampler.page()[0].decode()
+            sampler.scraped()
+            return page
 
         scraper.run(
             feeder,

@@ -49,6 +49,7 @@ def play(
             if now_seconds >= next_scrape_seconds:
                 next_scrape_seconds += SCRAPE_SECONDS
                 scraper.ingest(OUR_TARGET, sampler.page()[0].decode(), now_seconds)
+                sampler.scraped()
                 scraper.ingest(DCGM_TARGET, dcgm.page(scenario, NODE, now_seconds), now_seconds)
             if now_seconds >= next_flush_seconds:
                 next_flush_seconds += FLUSH_SECONDS

@@ -36,6 +36,9 @@ class MetricSpec:
     unknown, and is never written as 0.
     `peak_window_seconds` makes a gauge the maximum of its samples in that trailing window.
     `mean_seconds` makes a histogram observe means over wall-clock spans of that length.
+    `subject_label_count` says that the first so many labels name something that comes and ends,
+    such as a workload: when it ends its gauges go at once, its counters and histograms somewhat
+    later, so that the last interval can be read.
     """
 
     name: str
@@ -48,6 +51,7 @@ class MetricSpec:
     source: str = ""
     peak_window_seconds: float = 0.0
     mean_seconds: float = 0.0
+    subject_label_count: int = 0
     # The reset signal is named as in every other Prometheus client, without our prefix.
     prefixed: bool = True
 
@@ -57,6 +61,8 @@ class MetricSpec:
         tail = "".join(f"_{part}" for part in parts)
         if self.prefixed != self.name.startswith(PREFIX) or not self.name.endswith(tail):
             raise ValueError(f"{self.name}: want {PREFIX}...{tail}")
+        if self.subject_label_count > len(self.labels):
+            raise ValueError(f"{self.name}: its subject has more labels than {self.labels}")
         if (self.kind is Kind.HISTOGRAM) != bool(self.buckets):
             raise ValueError(f"{self.name}: a histogram, and only a histogram, has buckets")
         if any(not LABEL_NAME.fullmatch(label) for label in self.labels):

@@ -8,8 +8,9 @@ from typing import Any
 
 from rightslice.contract.sampling import SpanMean
 from rightslice.contract.spec import Kind, MetricSpec, Sample
+from rightslice.exporter.lives import Labels, Lives, subjects_of
 
-Labels = tuple[str, ...]
+Key = tuple[MetricSpec, Labels]
 
 
 @dataclass(slots=True)
@@ -61,13 +62,14 @@ class Aggregate:
     """All series of this process. Not thread-safe: its owner guards it."""
 
     def __init__(self) -> None:
-        self._gauges: dict[str, dict[tuple[MetricSpec, Labels], float]] = {}
-        self._counters: dict[tuple[MetricSpec, Labels], float] = {}
-        self._histograms: dict[tuple[MetricSpec, Labels], HistogramState] = {}
-        self._means: dict[tuple[MetricSpec, Labels], SpanMean] = {}
-        self._peaks: dict[tuple[MetricSpec, Labels], PeakState] = {}
+        self._gauges: dict[str, dict[Key, float]] = {}
+        self._counters: dict[Key, float] = {}
+        self._histograms: dict[Key, HistogramState] = {}
+        self._means: dict[Key, SpanMean] = {}
+        self._peaks: dict[Key, PeakState] = {}
         # Of each source's running total the value last seen, and what it was a total of.
-        self._totals: dict[tuple[MetricSpec, Labels], tuple[str, float]] = {}
+        self._totals: dict[Key, tuple[str, float]] = {}
+        self._lives = Lives()
 
     def apply(
         self, owner: str, samples: Iterable[Sample], now_seconds: float, *, keep: bool = False
@@ -76,7 +78,7 @@ class Aggregate:
 
         `keep` leaves the gauges as they are: the reading is none, only its counters count.
         """
-        gauges: dict[tuple[MetricSpec, Labels], float] = {}
+        gauges: dict[Key, float] = {}
         for sample in samples:
             key = (sample.spec, sample.labels)
             if sample.spec.kind is Kind.COUNTER:
@@ -97,7 +99,7 @@ class Aggregate:
         if not keep:
             self._gauges[owner] = gauges
 
-    def _growth(self, key: tuple[MetricSpec, Labels], sample: Sample) -> float:
+    def _growth(self, key: Key, sample: Sample) -> float:
         """Tell how much a source's running total grew; what it held when first seen is not ours."""
         subject, before = self._totals.get(key, ("", None))
         self._totals[key] = (sample.subject, sample.value)
@@ -105,13 +107,42 @@ class Aggregate:
             return 0.0
         return sample.value - before if sample.value >= before else sample.value
 
+    def tell_subjects(
+        self, owner: str, samples: Iterable[Sample], monotonic_seconds: float
+    ) -> None:
+        """Take in which subjects a whole reading tells; what it tells no more has ended."""
+        subjects = subjects_of((each.spec.subject_label_count, each.labels) for each in samples)
+        ended = self._lives.told(owner, subjects, monotonic_seconds)
+        if ended:
+            _drop_subjects(self._peaks, ended)
+            for gauges in self._gauges.values():
+                _drop_subjects(gauges, ended)
+
+    def scraped(self) -> None:
+        """Count a page that was read to its end."""
+        self._lives.scraped()
+
+    def forget_ended(self, monotonic_seconds: float) -> None:
+        """Drop what is left of subjects that ended long enough ago."""
+        forgotten = self._lives.take_forgotten(monotonic_seconds)
+        if forgotten:
+            for rows in self._tables():
+                _drop_subjects(rows, forgotten)
+
     def drop_owner(self, owner: str) -> None:
         """Drop an owner's gauges: nobody reads them any more."""
         self._gauges.pop(owner, None)
 
     def drop_label(self, value: str) -> None:
         """Drop every series that bears this label value, counters included: its thing is gone."""
-        tables: tuple[dict[tuple[MetricSpec, Labels], Any], ...] = (
+        self._lives.drop_label(value)
+        for rows in self._tables():
+            for key in [key for key in rows if value in key[1]]:
+                del rows[key]
+
+    def _tables(self) -> tuple[dict[Key, Any], ...]:
+        """Give every table that is kept by series."""
+        return (
             self._counters,
             self._histograms,
             self._means,
@@ -119,11 +150,8 @@ class Aggregate:
             self._totals,
             *self._gauges.values(),
         )
-        for rows in tables:
-            for key in [key for key in rows if value in key[1]]:
-                del rows[key]
 
-    def _observe(self, key: tuple[MetricSpec, Labels], sample: Sample, now_seconds: float) -> None:
+    def _observe(self, key: Key, sample: Sample, now_seconds: float) -> None:
         spec = sample.spec
         histogram = self._histograms.get(key)
         if histogram is None:  # the series exists, at zero, from the first reading on
@@ -157,3 +185,13 @@ class Aggregate:
             if peak is not None:
                 rows.append(Series(spec, labels, peak))
         yield from sorted(rows, key=lambda row: (row.spec.name, row.labels))
+
+
+def _drop_subjects(rows: dict[Key, Any], subjects: frozenset[Labels]) -> None:
+    """Drop the series of subjects from one table."""
+    for key in [
+        (spec, labels)
+        for spec, labels in rows
+        if spec.subject_label_count and labels[: spec.subject_label_count] in subjects
+    ]:
+        del rows[key]

@@ -155,6 +155,7 @@ class Lane:
                 task.owner,
                 (*outcome.samples, task.failure(outcome.reason)),
                 keep=task.collector.is_lasting or (outcome.reason is Reason.LATER and is_first),
+                is_whole=False,
             )
             task.trouble.failed(outcome.error or str(outcome.reason), started_seconds)
         task.reason, task.has_run = outcome.reason, True
@@ -189,7 +190,8 @@ class Lane:
             if self.hung is None or now_seconds - self._counted_seconds >= self.interval_seconds:
                 self._counted_seconds = now_seconds
                 lasting = task.collector.is_lasting
-                self.store.apply(task.owner, (task.failure(Reason.STUCK),), keep=lasting)
+                failure = (task.failure(Reason.STUCK),)
+                self.store.apply(task.owner, failure, keep=lasting, is_whole=False)
             self.hung = task
             task.reason, task.has_run = Reason.STUCK, True
         return task

@@ -247,6 +247,10 @@ class Sampler:
         """Render all series as they stand: the page and its content type."""
         return self._store.page(accept)
 
+    def scraped(self) -> None:
+        """Count a page that its reader has got whole: what ended is told for two of them."""
+        self._store.scraped()
+
     @property
     def is_ready(self) -> bool:
         """Tell whether enough cards answered lately; it lapses by itself."""

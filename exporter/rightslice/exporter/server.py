@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
     most_clients = 64
 
     def __init__(self, address: tuple[str, int], sampler: Sampler) -> None:
-        self.routes = _routes(sampler)
+        self.routes, self.sampler = _routes(sampler), sampler
         every_interface = not address[0] and socket.has_dualstack_ipv6()
         if ":" in address[0] or every_interface:
             self.address_family = socket.AF_INET6
@@ -117,6 +117,9 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"not found; see /metrics\n")
         else:
             self._answer(*route(self.headers.get("Accept", "")))
+            if self.command == "GET" and route is self.server.routes["/metrics"]:
+                self.wfile.flush()
+                self.server.sampler.scraped()
 
     do_HEAD = do_GET  # noqa: N815  # the base's name
 

@@ -18,11 +18,26 @@ class Store:
         self._aggregate = Aggregate()
         self._renderer = Renderer()
 
-    def apply(self, owner: str, samples: Iterable[Sample], *, keep: bool = False) -> None:
-        """Take in one reading of `owner`, in place of the gauges that it gave before."""
+    def apply(
+        self, owner: str, samples: Iterable[Sample], *, keep: bool = False, is_whole: bool = True
+    ) -> None:
+        """Take in one reading of `owner`, in place of the gauges that it gave before.
+
+        Workloads that a whole reading does not tell any more have ended; one that failed in part
+        says nothing of those that it lacks.
+        """
         samples = tuple(samples)
+        monotonic_seconds = self._clock.monotonic_seconds()
         with self._lock:
             self._aggregate.apply(owner, samples, self._clock.wall_seconds(), keep=keep)
+            if is_whole and not keep:
+                self._aggregate.tell_subjects(owner, samples, monotonic_seconds)
+            self._aggregate.forget_ended(monotonic_seconds)
+
+    def scraped(self) -> None:
+        """Count a page that its reader has got whole."""
+        with self._lock:
+            self._aggregate.scraped()
 
     def drop_owners(self, owners: Iterable[str]) -> None:
         """Drop the gauges of owners that read no more; their counters stay."""
