@@ -6,7 +6,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rightslice.contract.spec import MetricSpec, Sample
 from rightslice.exporter.host.host import Host
-from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError
+from rightslice.exporter.host.nvml.errors import DOWN_REASONS
+from rightslice.exporter.host.reading_error import ReadingError
 
 
 class Device(Protocol):
@@ -56,11 +57,11 @@ def every_part(*parts: Iterable[Sample]) -> Iterator[Sample]:
 
     A device that is gone ends it at once: the other parts would only ask in vain.
     """
-    failure: NvmlError | None = None
+    failure: ReadingError | None = None
     for part in parts:
         try:
             yield from part
-        except NvmlError as error:
+        except ReadingError as error:
             if error.reason in DOWN_REASONS:
                 raise
             failure = failure or error

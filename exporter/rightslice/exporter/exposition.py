@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from rightslice.contract.spec import Kind, MetricSpec
-from rightslice.exporter.aggregate import Labels, Series
+from rightslice.exporter.aggregate import Series
+from rightslice.exporter.lives import Labels
 
 TEXT_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import AnyCollector, Device
-from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError, Reason
+from rightslice.exporter.host.nvml.errors import DOWN_REASONS, Reason
+from rightslice.exporter.host.reading_error import ReadingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,7 @@ class Outcome:
     """What one run gave: samples, and the reason why some or all of them are missing."""
 
     samples: tuple[Sample, ...]
-    reason: Reason | None = None
+    reason: str | None = None
     error: Exception | None = None
 
 
@@ -25,7 +26,7 @@ def run(collector: AnyCollector, device: Device, covered_seconds: float) -> Outc
     try:
         for sample in collector.collect(device, covered_seconds):
             samples.append(sample)  # one by one: what comes before a failure must not be lost
-    except NvmlError as error:
+    except ReadingError as error:
         kept = () if error.reason in DOWN_REASONS else tuple(samples)
         return Outcome(kept, error.reason, error)
     except Exception as error:

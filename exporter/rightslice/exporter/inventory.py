@@ -138,7 +138,7 @@ class Inventory:
         """Have the cards listed soon: one of them stopped answering."""
         self._due_seconds = min(self._due_seconds, self._refreshed_seconds + self._look_seconds)
 
-    def hear(self, reasons: Sequence[Reason | None]) -> None:
+    def hear(self, reasons: Sequence[str | None]) -> None:
         """Take in why each card does not answer, None for one that does.
 
         When none does, the library is closed and opened again, and in the end given up.

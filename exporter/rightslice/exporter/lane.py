@@ -39,7 +39,7 @@ class Task:
     read_seconds: float | None = None
     success_wall_seconds: float | None = None
     duration_seconds: float = 0.0
-    reason: Reason | None = None
+    reason: str | None = None
     has_run: bool = False
 
     @property
@@ -47,7 +47,7 @@ class Task:
         """Under which name the store keeps this task's gauges."""
         return f"{self.name} {self.device.id}"
 
-    def failure(self, reason: Reason) -> Sample:
+    def failure(self, reason: str) -> Sample:
         return Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, (self.name, self.device.id, str(reason)))
 
 
@@ -157,7 +157,7 @@ class Lane:
                 keep=task.collector.is_lasting or (outcome.reason is Reason.LATER and is_first),
                 is_whole=False,
             )
-            task.trouble.failed(outcome.error or str(outcome.reason), started_seconds)
+            task.trouble.failed(outcome.error or outcome.reason, started_seconds)
         task.reason, task.has_run = outcome.reason, True
         if self.is_retired:  # just now, from another thread: nothing of it stays
             self._drop_gauges()

@@ -14,7 +14,7 @@ def card_lanes(lanes: Iterable[Lane]) -> list[Lane]:
     return [lane for lane in lanes if any(isinstance(t.device, NvmlCard) for t in lane.tasks)]
 
 
-def reason_of(lane: Lane) -> Reason | None:
+def reason_of(lane: Lane) -> str | None:
     """Give why a lane's card does not answer; None while it does."""
     if lane.is_up:
         return None

@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 
-from rightslice.exporter.host.nvml.errors import NvmlError
+from rightslice.exporter.host.reading_error import ReadingError
 from rightslice.exporter.logs import IS_RATIONED
 
 log = logging.getLogger(__name__)
@@ -32,15 +32,19 @@ class Trouble:
 
     def failed(self, error: Exception | str, now_seconds: float) -> None:
         """Tell a failure, unless the log has it already."""
-        text = error if isinstance(error, str | NvmlError) else f"{type(error).__name__}: {error}"
+        text = (
+            error if isinstance(error, str | ReadingError) else f"{type(error).__name__}: {error}"
+        )
         self.text = str(text)
         is_known = self.text == self._told_text and self._is_recent(-1, now_seconds)
         if is_known or self._is_budget_spent(now_seconds):
             self._untold_count += 1
             return
         again = f" ({self._untold_count} times more since)" if self._untold_count else ""
-        # What NVML says is no fault of the program; anything else comes with its trace.
-        trace = error if isinstance(error, Exception) and not isinstance(error, NvmlError) else None
+        # What the machine says is no fault of the program; anything else comes with its trace.
+        trace = (
+            error if isinstance(error, Exception) and not isinstance(error, ReadingError) else None
+        )
         log.warning("%s: %s%s", self.what, self.text, again, exc_info=trace, extra=RATIONED)
         self._told(now_seconds)
 

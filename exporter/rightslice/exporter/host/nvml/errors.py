@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import pynvml
 
+from rightslice.exporter.host.reading_error import ReadingError
+
 
 class Reason(StrEnum):
     """Why a reading failed, as far as it tells somebody what to do."""
@@ -56,15 +58,16 @@ NOT_AVAILABLE_32 = 0xFFFFFFFF
 NOT_AVAILABLE_64 = 0xFFFFFFFFFFFFFFFF
 
 
-class NvmlError(Exception):
+class NvmlError(ReadingError):
     """An NVML call failed; `reason` classifies the code."""
+
+    reason: Reason
 
     def __init__(self, call: str, code: int) -> None:
         # Never the library's own text: its lookup may itself call a library that is gone.
         text = pynvml.NVMLError._errcode_to_string.get(code, "unknown error")
-        super().__init__(f"{call}: {text} (NVML code {code})")
+        super().__init__(REASONS.get(code, Reason.UNKNOWN), f"{call}: {text} (NVML code {code})")
         self.code = code
-        self.reason = REASONS.get(code, Reason.UNKNOWN)
 
 
 def text_of(value: str | bytes) -> str:
