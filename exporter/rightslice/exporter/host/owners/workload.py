@@ -1,0 +1,42 @@
+"""What a workload is called, and what else its orchestrator says of it."""
+
+from dataclasses import dataclass, field
+
+POD, SLURM_JOB, CONTAINER, PROCESS = "pod", "slurm_job", "container", "process"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Workload:
+    """Who uses or holds a card, in the labels of the contract.
+
+    pod: namespace, pod and container as in Kubernetes (`container` is empty where only the pod is
+    known). slurm_job: user, job id, step. container: "", the container's name, "". process: Unix
+    user, command name, "". Never a process id.
+    """
+
+    kind: str
+    namespace: str
+    pod: str
+    container: str = ""
+
+    @property
+    def labels(self) -> tuple[str, str, str, str]:
+        return (self.kind, self.namespace, self.pod, self.container)
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is known of a workload beyond its name; empty where nobody tells.
+
+    `memory_limits` are promises in bytes of card memory, by their source: hami, mps, label.
+    """
+
+    workload_class: str = ""
+    owner_kind: str = ""
+    owner: str = ""
+    team: str = ""
+    is_protected: bool | None = None
+    memory_limits: dict[str, int] = field(default_factory=dict)
+
+
+NOTHING_KNOWN = Details()
