@@ -19,7 +19,7 @@ def requirements() -> dict[str, list[str]]:
     """Read what each lock has to satisfy."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
-    agent = project["project"]["dependencies"]
+    agent = [*project["project"]["dependencies"], *extras["kubernetes"]]
     service = [*agent, *extras["api"], *extras["simulate"], *BUILD]
     dev = [*service, *extras["dashboards"], *project["dependency-groups"]["dev"]]
     return {"agent": agent, "service": service, "dev": dev}

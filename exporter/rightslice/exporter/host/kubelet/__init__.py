@@ -1,0 +1,1 @@
+"""What the kubelet tells: which containers were granted which devices."""
