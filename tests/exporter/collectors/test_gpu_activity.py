@@ -13,6 +13,7 @@ from support.simulated import (
     constant,
     hopper,
     simulated_card,
+    single,
     told,
 )
 
@@ -25,7 +26,8 @@ from rightslice.contract.metrics import (
     REJECTED_SAMPLES_TOTAL,
 )
 from rightslice.contract.spec import Sample
-from rightslice.exporter.collectors.gpu_activity import collect
+from rightslice.contract.workload_metrics import GPU_CONTEXT_SWITCHES_TOTAL
+from rightslice.exporter.collectors.gpu_activity import SwitchRate, collect
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.load import Level, Peak
 from rightslice.exporter.simulate.timeline import Event
@@ -38,6 +40,7 @@ FIRST, SECOND = ("GPU-0001", "1"), ("GPU-0001", "2")
 UP = 'rightslice_gpu_up{uuid="GPU-0001"}'
 SM = pynvml.NVML_GPM_METRIC_SM_UTIL
 OCCUPANCY = pynvml.NVML_GPM_METRIC_SM_OCCUPANCY
+SWITCHES = pynvml.NVML_GPM_METRIC_GR0_CTXSW_REQUESTS
 NAN, INFINITY = float("nan"), float("inf")
 
 
@@ -55,11 +58,12 @@ def cut(*instances: MigInstance, **changes: Any) -> Mig:
 
 
 def means(**percents: float) -> Callable[..., int]:
-    """Make a nvmlGpmMetricsGet that tells these percentages, by sm, occupancy and dram."""
+    """Make a nvmlGpmMetricsGet that tells these percentages and the number of switches."""
     numbers = {
         SM: percents.get("sm"),
         OCCUPANCY: percents.get("occupancy"),
         pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: percents.get("dram"),
+        SWITCHES: percents.get("switches"),
     }
 
     def answer(request: Any) -> int:
@@ -336,3 +340,35 @@ def test_a_level_that_changes_is_told_as_its_mean(simulate: Simulate) -> None:
     node.sample_rounds(sampler, 101)
 
     assert values(sampler)[series("sm_active")] == pytest.approx(20)
+
+
+def test_context_switches_are_counted_and_their_rate_is_kept(simulate: Simulate) -> None:
+    node = simulate(hopper(context_switches_per_second=constant(400)))
+
+    samples = second_reading(node)
+
+    assert single(samples, GPU_CONTEXT_SWITCHES_TOTAL) == 400 * EVERY
+    assert node.host.gpus[0].reader(SwitchRate).per_second == 400
+
+
+@pytest.mark.parametrize("switches", [None, -1.0, NAN, 1e9])
+def test_switches_that_are_not_told_or_cannot_be_are_unknown_and_not_zero(
+    switches: float | None, simulate: Simulate
+) -> None:
+    node = simulate(hopper())
+    told_percents = {"sm": 25.0} if switches is None else {"sm": 25.0, "switches": switches}
+    node.answer("nvmlGpmMetricsGet", means(**told_percents))
+
+    samples = second_reading(node)
+
+    assert told(samples, GPU_CONTEXT_SWITCHES_TOTAL) == {}
+    assert single(samples, GPU_SM_ACTIVE_SECONDS_TOTAL) == 0.25 * EVERY
+    assert node.host.gpus[0].reader(SwitchRate).per_second is None
+
+
+def test_a_cut_card_counts_no_switches(simulate: Simulate) -> None:
+    node = simulate(
+        hopper(context_switches_per_second=constant(400), mig=cut(instance(0, sm_active=0.5)))
+    )
+
+    assert told(second_reading(node), GPU_CONTEXT_SWITCHES_TOTAL) == {}

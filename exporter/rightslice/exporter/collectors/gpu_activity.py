@@ -1,6 +1,7 @@
 """How much of a card's multiprocessors and memory bandwidth is used (Hopper and later)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rightslice.contract.metrics import (
     GPU_DRAM_ACTIVE_SECONDS_TOTAL,
@@ -11,6 +12,7 @@ from rightslice.contract.metrics import (
     REJECTED_SAMPLES_TOTAL,
 )
 from rightslice.contract.spec import Sample
+from rightslice.contract.workload_metrics import GPU_CONTEXT_SWITCHES_TOTAL
 from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.gpm import GpmReader
@@ -21,6 +23,8 @@ from rightslice.exporter.host.nvml.mig import MigReader
 MOST_PERCENT, MOST_PERCENT_OF_INSTANCE = 101.0, 1000.0
 # Where a kernel ran for half of the last sample period, some multiprocessor had work.
 CONTRADICTING_BUSY_PERCENT = 50
+# A switch takes some tens of microseconds.
+MOST_SWITCHES_PER_SECOND = 1e6
 COUNTERS = {
     "sm_occupancy": GPU_SM_OCCUPANCY_SECONDS_TOTAL,
     "dram_active": GPU_DRAM_ACTIVE_SECONDS_TOTAL,
@@ -38,6 +42,14 @@ class InstanceKeys:
         before = self._keys.get(gpu_instance_id, key)
         self._keys[gpu_instance_id] = key
         return before != key
+
+
+@dataclass(slots=True)
+class SwitchRate:
+    """Context switches of a card's compute engine per second, lately; None where not counted."""
+
+    card: NvmlCard
+    per_second: float | None = None
 
 
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
@@ -74,6 +86,18 @@ def _subject(
     for name, spec in COUNTERS.items():
         if name in percents:
             yield Sample(spec, percents[name] / 100 * covered_seconds, labels)
+    if gpu_instance_id is None:
+        yield from _switches(gpu, covered_seconds)
+
+
+def _switches(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
+    rate = gpu.reader(SwitchRate)
+    rate.per_second = None
+    count = gpu.reader(GpmReader).counts().get("context_switches")
+    if count is None or not 0 <= count <= MOST_SWITCHES_PER_SECOND * covered_seconds:
+        return
+    rate.per_second = count / covered_seconds if covered_seconds else None
+    yield Sample(GPU_CONTEXT_SWITCHES_TOTAL, count, (gpu.id,))
 
 
 def _rejection(gpu: NvmlCard, percents: dict[str, float]) -> str | None:
@@ -98,6 +122,7 @@ COLLECTOR = Collector(
         GPU_SM_ACTIVE_RATIO,
         GPU_SM_OCCUPANCY_SECONDS_TOTAL,
         GPU_DRAM_ACTIVE_SECONDS_TOTAL,
+        GPU_CONTEXT_SWITCHES_TOTAL,
         REJECTED_SAMPLES_TOTAL,
     ),
     devices=lambda host: host.gpus,

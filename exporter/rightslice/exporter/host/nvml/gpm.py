@@ -17,6 +17,10 @@ METRICS = {
 }
 
 
+# What is counted between two samples, whole engines only: context switches of the compute engine.
+COUNTS = {"context_switches": pynvml.NVML_GPM_METRIC_GR0_CTXSW_REQUESTS}
+
+
 class GpmReader:
     """Reads means over the time between two readings, of the card or of one GPU instance.
 
@@ -44,6 +48,11 @@ class GpmReader:
                 self._card.calls if gpu_instance_id is None else Calls()
             )
         return pair.advance(self._card.handle, gpu_instance_id)
+
+    def counts(self, gpu_instance_id: int | None = None) -> dict[str, float]:
+        """Give what the last reading of this subject counted, by the names of COUNTS."""
+        pair = self._pairs.get(gpu_instance_id)
+        return pair.counts if pair is not None else {}
 
     def forget(self, gpu_instance_id: int | None) -> None:
         """Drop a subject's samples: what has this id now is another instance."""
@@ -77,6 +86,7 @@ class SamplePair:
         self._calls = calls
         self._older: Any = None
         self._newer: Any = None
+        self.counts: dict[str, float] = {}
 
     def advance(self, handle: Any, gpu_instance_id: int | None) -> dict[str, float] | None:
         """Take a sample; give the means since the one before, None where it cannot be taken."""
@@ -89,6 +99,7 @@ class SamplePair:
         if answer is not Answer.VALUE:
             return None
         self._older, self._newer = self._newer, target
+        self.counts = {}
         return self._means() if self._older is not None else {}
 
     def _allocate(self) -> Any:
@@ -99,17 +110,20 @@ class SamplePair:
     def _means(self) -> dict[str, float]:
         request = pynvml.c_nvmlGpmMetricsGet_t()
         request.version = pynvml.NVML_GPM_METRICS_GET_VERSION
-        request.numMetrics = len(METRICS)
+        names = {**METRICS, **COUNTS}
+        request.numMetrics = len(names)
         request.sample1, request.sample2 = self._older, self._newer
-        for slot, metric_id in enumerate(METRICS.values()):
+        for slot, metric_id in enumerate(names.values()):
             request.metrics[slot].metricId = metric_id
         if self._calls.ask("nvmlGpmMetricsGet", byref(request)) is not Answer.VALUE:
             return {}
-        return {
+        told = {
             name: metric.value
-            for name, metric in zip(METRICS, request.metrics, strict=False)
+            for name, metric in zip(names, request.metrics, strict=False)
             if metric.nvmlReturn == SUCCESS
         }
+        self.counts = {name: told.pop(name) for name in COUNTS if name in told}
+        return told
 
     def free(self) -> None:
         """Give the samples back to the library; one that it does not know any more is gone."""

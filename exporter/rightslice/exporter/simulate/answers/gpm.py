@@ -126,6 +126,9 @@ class GpmSamples:
 
 
 def _fill(metric: Any, first: Taken, second: Taken) -> None:
+    if metric.metricId == pynvml.NVML_GPM_METRIC_GR0_CTXSW_REQUESTS:
+        _count_switches(metric, first, second)
+        return
     level_of = METRICS.get(metric.metricId)
     level = level_of(second.source) if level_of is not None else None
     if level is None:
@@ -135,6 +138,15 @@ def _fill(metric: Any, first: Taken, second: Taken) -> None:
     else:
         metric.nvmlReturn = SUCCESS
         metric.value = PERCENT * level.mean(first.at_seconds, second.at_seconds)
+
+
+def _count_switches(metric: Any, first: Taken, second: Taken) -> None:
+    """Count the switches between two samples of a whole card; instances have no count."""
+    is_card = isinstance(second.owner, Device)
+    level = second.owner.device.card.context_switches_per_second if is_card else None
+    metric.nvmlReturn = boundary.NOT_SUPPORTED if level is None else SUCCESS
+    if level is not None:
+        metric.value = level.total(first.at_seconds, second.at_seconds)
 
 
 def _support(found: Device | MigDevice, reference: Any) -> int:
