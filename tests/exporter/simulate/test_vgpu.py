@@ -10,6 +10,8 @@ from support.simulated import BYTES_PER_MIB, START_SECONDS, constant, simulated_
 
 from rightslice.exporter.simulate.card import Ecc, Mig, Pcie, Vgpu, VgpuInstance
 from rightslice.exporter.simulate.load import Level, Peak
+from rightslice.exporter.simulate.read.section import Section
+from rightslice.exporter.simulate.read.slices import VGPU_KEYS, vgpu_of
 
 from .conftest import Play
 
@@ -153,12 +155,105 @@ def test_the_scheduler_tells_its_policy_and_slice(
 
 
 @pytest.mark.parametrize(
+    ("vm_id", "kind"),
+    [
+        pytest.param("17", pynvml.NVML_VGPU_VM_ID_DOMAIN_ID, id="domain id"),
+        pytest.param(
+            "1f0f5f55-6b7b-4e0b-8f3e-0a7f5d9c2b11", pynvml.NVML_VGPU_VM_ID_UUID, id="UUID"
+        ),
+    ],
+)
+def test_a_vgpu_tells_its_virtual_machine(vm_id: str, kind: int, play: Play) -> None:
+    handle = play(host(VgpuInstance("A100D-4C", vm_id=vm_id))).handle()
+    (vgpu,) = pynvml.nvmlDeviceGetActiveVgpus(handle)
+
+    # Inside a tuple the binding does not make text of bytes.
+    assert pynvml.nvmlVgpuInstanceGetVmID(vgpu) == (vm_id.encode(), kind)
+
+
+def test_machines_without_an_id_have_one_made_up(play: Play) -> None:
+    handle = play(host(*INSTANCES)).handle()
+    vgpus = pynvml.nvmlDeviceGetActiveVgpus(handle)
+
+    told = [pynvml.nvmlVgpuInstanceGetVmID(vgpu) for vgpu in vgpus]
+
+    assert len({vm_id for vm_id, _ in told}) == 2
+    assert {kind for _, kind in told} == {pynvml.NVML_VGPU_VM_ID_UUID}
+
+
+def test_a_scenario_names_the_virtual_machine() -> None:
+    rows = [{"type": "A100D-4C", "vm_id": "17"}, {"type": "A100D-4C"}]
+    section = Section("test", {"instances": rows}, VGPU_KEYS)
+
+    assert [each.vm_id for each in vgpu_of(section, "test").instances] == ["17", None]
+
+
+def log_entries(handle: Any) -> list[Any]:
+    log = pynvml.nvmlDeviceGetVgpuSchedulerLog_v2(handle, pynvml.c_nvmlVgpuSchedulerLogInfo_v2_t())
+    return list(log.logEntries[: log.entriesCount])
+
+
+def test_the_scheduler_s_log_tells_as_much_busy_time_as_the_vgpus_have(play: Play) -> None:
+    node = play(host(*INSTANCES))
+    node.clock.advance(10)
+    now_ns = int(node.clock.now_seconds()) * 10**9
+
+    half_a_second = [
+        row for row in log_entries(node.handle()) if row.timestamp > now_ns - 5 * 10**8
+    ]
+
+    first, second = sorted({row.swRunlistId for row in half_a_second}, reverse=True)
+    assert sum(row.timeRun for row in half_a_second if row.swRunlistId == first) == 25_000_000
+    assert sum(row.timeRun for row in half_a_second if row.swRunlistId == second) == 125_000_000
+
+
+def test_the_scheduler_serves_in_turn_and_one_at_a_time(play: Play) -> None:
+    vgpus = (VgpuInstance("A100D-10C", busy_ratio=constant(0.005)),) * 2
+    handle = play(host(*vgpus, VgpuInstance("A100D-10C", busy_ratio=constant(0.045)))).handle()
+
+    entries = log_entries(handle)
+
+    frame = [row for row in entries if row.timestamp > entries[-1].timestamp - 6_000_000]
+    assert [row.timeRun for row in frame] == [500_000, 500_000, 2_000_000, 2_000_000, 500_000]
+    assert {row.targetTimeSlice for row in entries} == {2_000_000}
+    starts = [row.timestamp - row.timeRun for row in entries]
+    assert all(end.timestamp <= start for end, start in zip(entries, starts[1:], strict=False))
+
+
+def test_more_work_than_fits_keeps_the_card_full_and_no_more(play: Play) -> None:
+    vgpus = (VgpuInstance("A100D-10C", busy_ratio=constant(0.8)),) * 2
+    handle = play(host(*vgpus)).handle()
+
+    entries = log_entries(handle)
+
+    assert len(entries) == pynvml.NVML_SCHEDULER_SW_MAX_LOG_ENTRIES
+    first_ns = entries[0].timestamp - entries[0].timeRun
+    assert sum(row.timeRun for row in entries) == entries[-1].timestamp - first_ns
+
+
+def test_both_versions_of_the_log_tell_the_same(play: Play) -> None:
+    handle = play(host(*INSTANCES)).handle()
+
+    older, newer = pynvml.nvmlDeviceGetVgpuSchedulerLog(handle), log_entries(handle)
+
+    assert [row.timestamp for row in older.logEntries[: older.entriesCount]] == [
+        row.timestamp for row in newer
+    ]
+    assert older.schedulerPolicy == pynvml.NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT
+
+
+def test_an_idle_card_has_an_empty_log(play: Play) -> None:
+    assert log_entries(play(host(VgpuInstance("A100D-4C"))).handle()) == []
+
+
+@pytest.mark.parametrize(
     "read",
     [
         pytest.param(pynvml.nvmlDeviceGetHostVgpuMode, id="mode"),
         pytest.param(pynvml.nvmlDeviceGetActiveVgpus, id="vGPUs"),
         pytest.param(lambda handle: pynvml.nvmlDeviceGetVgpuUtilization(handle, 0), id="use"),
         pytest.param(pynvml.nvmlDeviceGetVgpuSchedulerState, id="scheduler"),
+        pytest.param(pynvml.nvmlDeviceGetVgpuSchedulerLog, id="log"),
     ],
 )
 def test_a_card_that_is_no_host_does_not_tell_of_vgpus(
@@ -175,6 +270,8 @@ def test_the_scheduler_of_a_card_with_mig_is_not_told(play: Play) -> None:
 
     with pytest.raises(pynvml.NVMLError_NotSupported):
         pynvml.nvmlDeviceGetVgpuSchedulerState(handle)
+    with pytest.raises(pynvml.NVMLError_NotSupported):
+        pynvml.nvmlDeviceGetVgpuSchedulerLog(handle)
 
 
 def test_an_unknown_vgpu_or_type_is_a_wrong_argument(play: Play) -> None:

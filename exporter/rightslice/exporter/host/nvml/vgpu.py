@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from ctypes import byref, c_uint, c_ulonglong, create_string_buffer
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pynvml
 
 from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, call, call_for_text
-from rightslice.exporter.host.nvml.errors import EMPTY_CODES, NvmlError, text_of
+from rightslice.exporter.host.nvml.errors import (
+    EMPTY_CODES,
+    NOT_AVAILABLE_32,
+    NvmlError,
+    text_of,
+)
 from rightslice.exporter.host.nvml.rows import Rows
 from rightslice.exporter.host.nvml.samples import SampleRing
 
@@ -32,6 +37,21 @@ class VgpuType:
 
 
 @dataclass(frozen=True, slots=True)
+class Guest:
+    """A running vGPU, by the number that the driver gives it, and whose it is.
+
+    `vm_id` is the virtual machine's UUID or its domain id, as the hypervisor has it; empty where
+    the driver does not tell. `gpu_instance_id` is empty for one that is not MIG-backed.
+    """
+
+    number: int
+    uuid: str
+    type: VgpuType
+    vm_id: str
+    gpu_instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class VgpuInstance:
     """One running guest's part of the card. None where the driver does not tell."""
 
@@ -43,8 +63,32 @@ class VgpuInstance:
     busy_percent: float | None
 
 
+@dataclass(slots=True)
+class _Tally:
+    """The samples of each guest since they were last taken: their sum, and how many."""
+
+    _rows: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, number: int, percent: int) -> None:
+        total, count = self._rows.get(number, (0, 0))
+        self._rows[number] = (total + percent, count + 1)
+
+    def take(self) -> dict[int, float]:
+        """Give the means, in percent."""
+        rows, self._rows = self._rows, {}
+        return {number: total / count for number, (total, count) in rows.items()}
+
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Forget guests that ended."""
+        self._rows = {number: self._rows[number] for number in numbers if number in self._rows}
+
+
 class VgpuReader:
-    """Reads the host's side of one card. Types are read once."""
+    """Reads the host's side of one card. Types, and what a guest is, are read once.
+
+    The samples of use are gone when they have been read: each who wants them, whenever it comes,
+    has a tally that every reading adds to.
+    """
 
     def __init__(self, card: "NvmlCard") -> None:
         self._card = card
@@ -52,6 +96,9 @@ class VgpuReader:
         self._ids = Rows(c_uint, MOST_VGPUS)
         self._sample_rows = Rows(pynvml.c_nvmlVgpuInstanceUtilizationSample_t, MOST_VGPUS)
         self._samples = SampleRing(self._samples_since, OLD_READINGS)
+        self._for_instances, self._for_shares = _Tally(), _Tally()
+        # By number and UUID: the numbers may be given again.
+        self._guests: dict[tuple[int, str], Guest] = {}
 
     def policy(self) -> str | None:
         """Give the scheduler's policy; None where the driver does not tell."""
@@ -67,25 +114,89 @@ class VgpuReader:
             return POLICIES.get(older.schedulerPolicy)
         return None
 
-    def instances(self) -> list[VgpuInstance] | None:
+    def guests(self) -> list[Guest] | None:
         """List the running guests; None where the card is no vGPU host. Raises NvmlError."""
         running = self._running()
         if running is None:
             return None
-        busy = self._busy_percents() if running else {}
-        found = []
+        known, self._guests = self._guests, {}
         for number in running:
             uuid = _string("nvmlVgpuInstanceGetUUID", number)
-            kind = self._type_of(number)
-            if uuid is not None and kind is not None:  # else it ended just now
-                found.append(
-                    VgpuInstance(uuid, kind, _memory(number), _licence(number), busy.get(number))
-                )
-        return found
+            if uuid is None:  # it ended just now
+                continue
+            guest = known.get((number, uuid)) or self._read_guest(number, uuid)
+            if guest is not None:
+                self._guests[number, uuid] = guest
+        return list(self._guests.values())
+
+    def instances(self) -> list[VgpuInstance] | None:
+        """List the running guests; None where the card is no vGPU host. Raises NvmlError."""
+        guests = self.guests()
+        if guests is None:
+            return None
+        if guests:
+            self.read_samples()
+        busy = self._for_instances.take()
+        return [
+            VgpuInstance(
+                guest.uuid,
+                guest.type,
+                memory_used_bytes(guest),
+                _licence(guest.number),
+                busy.get(guest.number),
+            )
+            for guest in guests
+        ]
+
+    def read_samples(self) -> None:
+        """Take in the samples of use since the last reading. Raises NvmlError.
+
+        The first only finds the newest: what lies before it was not watched.
+        """
+        is_first = self._samples.newest_us is None
+        rows = self._samples.read_new() or ()
+        tallies, running = (
+            (self._for_instances, self._for_shares),
+            [each for each, _ in self._guests],
+        )
+        for tally in tallies:
+            tally.keep(running)
+        for _, row in () if is_first else rows:
+            number, percent = row.vgpuInstance, row.smUtil.uiVal
+            if 0 <= percent <= 100:
+                for tally in tallies:
+                    tally.add(number, percent)
+
+    @property
+    def has_samples(self) -> bool:
+        """Tell whether the driver has told the use of guests."""
+        return self._samples.newest_us is not None
+
+    def take_shares(self) -> dict[int, float]:
+        """Give each guest's mean share of the card since the last call, 0 to 1, by its number.
+
+        Those of which no sample was read are left out.
+        """
+        return {number: percent / 100 for number, percent in self._for_shares.take().items()}
 
     def _running(self) -> list[int] | None:
         rows = self._ids.read(self._card.calls, "nvmlDeviceGetActiveVgpus", self._card.handle)
         return None if rows is None else list(rows)
+
+    def _read_guest(self, number: int, uuid: str) -> Guest | None:
+        """Read what does not change; None for one that ended just now."""
+        kind = self._type_of(number)
+        if kind is None:
+            return None
+        return Guest(number, uuid, kind, _vm_id(number), self._gpu_instance_id(number))
+
+    def _gpu_instance_id(self, number: int) -> str:
+        if not self._card.identity.has_mig_on:
+            return ""
+        found = c_uint()
+        code = call("nvmlVgpuInstanceGetGpuInstanceId", c_uint(number), byref(found))
+        is_told = code == SUCCESS and found.value != NOT_AVAILABLE_32
+        return str(found.value) if is_told else ""
 
     def _type_of(self, number: int) -> VgpuType | None:
         type_id = c_uint()
@@ -110,19 +221,6 @@ class VgpuReader:
         # "GRID A100D-4C" and "NVIDIA A16-1Q" are the names; the vendor's word is not part of them.
         return VgpuType(text_of(name.value).split(" ", 1)[-1], memory.value, most.value)
 
-    def _busy_percents(self) -> dict[int, float]:
-        """Give each guest's mean share of the card over the samples since the last call.
-
-        The first call only finds the newest sample: what lies before it was not watched.
-        """
-        is_first = self._samples.newest_us is None
-        shares: dict[int, list[int]] = {}
-        for _, row in self._samples.read_new() or ():
-            percent = row.smUtil.uiVal
-            if not is_first and 0 <= percent <= 100:
-                shares.setdefault(row.vgpuInstance, []).append(percent)
-        return {number: sum(values) / len(values) for number, values in shares.items()}
-
     def _samples_since(self, since_us: int) -> Sequence[Any] | None:
         return self._sample_rows.read(
             self._card.calls,
@@ -146,10 +244,20 @@ def guest_licence(card: "NvmlCard") -> bool | None:
     return any(row.featureState for row in features.gridLicensableFeatures[:count])
 
 
-def _memory(number: int) -> int | None:
+def memory_used_bytes(guest: Guest) -> int | None:
+    """Read the memory that a guest uses; None where that is not told."""
     used = c_ulonglong()
-    code = call("nvmlVgpuInstanceGetFbUsage", c_uint(number), byref(used))
+    code = call("nvmlVgpuInstanceGetFbUsage", c_uint(guest.number), byref(used))
     return used.value if code == SUCCESS else None
+
+
+def _vm_id(number: int) -> str:
+    """Read the virtual machine's id, whether that is a UUID or a domain id."""
+    text = create_string_buffer(UUID_LENGTH)
+    kind = c_uint()
+    name = "nvmlVgpuInstanceGetVmID"
+    code = call(name, c_uint(number), text, c_uint(UUID_LENGTH), byref(kind))
+    return text_of(text.value) if code == SUCCESS else ""
 
 
 def _licence(number: int) -> bool | None:

@@ -1,8 +1,9 @@
 """vGPUs: what a host tells of the virtual machines on a card, and a guest of its licence."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pynvml
@@ -30,6 +31,12 @@ INSTANCE_IDS_PER_CARD = 0x100
 # The time slice: 2 ms where at most 8 share a card, else 1 ms. Strict policies average over 33.
 FEW_SHARERS, LONG_SLICE_NS, SHORT_SLICE_NS, AVERAGE_FACTOR = 8, 2_000_000, 1_000_000, 33
 NO_VGPUS = Vgpu()
+# All work of so much time comes at its start and is served in turn. The scheduler's log goes back
+# by no more than so many of these.
+FRAME_NS, LOGGED_FRAMES, LOG_LENGTH = 100_000_000, 100, pynvml.NVML_SCHEDULER_SW_MAX_LOG_ENTRIES
+NANOSECONDS_PER_SECOND = 1_000_000_000
+# The number of a runlist says nothing of the vGPU's: the first vGPU of a card has the highest.
+HIGHEST_RUNLIST = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,15 @@ class HostedVgpu:
     @property
     def uuid(self) -> str:
         return str(uuid.uuid5(UUID_SPACE, f"{self.device.uuid}/{self.id}"))
+
+    @property
+    def vm_id(self) -> str:
+        made_up = str(uuid.uuid5(UUID_SPACE, f"{self.device.uuid}/{self.id}/vm"))
+        return made_up if self.said.vm_id is None else self.said.vm_id
+
+    @property
+    def runlist(self) -> int:
+        return HIGHEST_RUNLIST - self.id % INSTANCE_IDS_PER_CARD
 
 
 def hosted(devices: Iterable[Device]) -> dict[int, HostedVgpu]:
@@ -154,6 +170,75 @@ def _scheduler_state_v2(device: Device, reference: Any) -> int:
     return SUCCESS
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedRun:
+    """A time for which a vGPU's runlist had the engine, in nanoseconds of the node's clock."""
+
+    runlist: int
+    end_ns: int
+    ran_ns: int
+    ran_total_ns: int
+
+
+def _frame_runs(device: Device, frame: int) -> Iterator[LoggedRun]:
+    """Serve one frame's work in turn, a slice each; what does not fit into the frame is dropped."""
+    slice_ns, start_ns = _time_slice_ns(device), frame * FRAME_NS
+    at_seconds, now_ns = start_ns / NANOSECONDS_PER_SECOND, start_ns
+    left_ns = {
+        vgpu.runlist: round(vgpu.said.busy_ratio.at(at_seconds) * FRAME_NS)
+        for vgpu in _hosted_on(device)
+    }
+    totals_ns = dict.fromkeys(left_ns, 0)
+    while any(left_ns.values()):
+        for runlist in left_ns:
+            ran_ns = min(left_ns[runlist], slice_ns, start_ns + FRAME_NS - now_ns)
+            if ran_ns:
+                now_ns += ran_ns
+                left_ns[runlist] -= ran_ns
+                totals_ns[runlist] += ran_ns
+                yield LoggedRun(runlist, now_ns, ran_ns, totals_ns[runlist])
+        if now_ns == start_ns + FRAME_NS:
+            return
+
+
+def _logged_runs(device: Device) -> list[LoggedRun]:
+    """Give what the log holds now, newest first."""
+    now_ns = int(device.now_seconds() * NANOSECONDS_PER_SECOND)
+    newest = now_ns // FRAME_NS
+    runs = (
+        run
+        for frame in range(newest, newest - LOGGED_FRAMES, -1)
+        for run in reversed(list(_frame_runs(device, frame)))
+        if run.end_ns <= now_ns
+    )
+    return list(islice(runs, LOG_LENGTH))
+
+
+def _scheduler_log(device: Device, reference: Any) -> int:
+    """Fill the log, whose rows are the same in both versions but for the weight.
+
+    With MIG on the card as a whole has none.
+    """
+    if not device.card.is_vgpu_host or device.mig.enabled:
+        return boundary.NOT_SUPPORTED
+    log, runs, slice_ns = boundary.target(reference), _logged_runs(device), _time_slice_ns(device)
+    log.schedulerPolicy, log.entriesCount = _policy(device), len(runs)
+    for entry, run in zip(log.logEntries, reversed(runs), strict=False):
+        entry.timestamp, entry.timeRun, entry.swRunlistId = run.end_ns, run.ran_ns, run.runlist
+        entry.timeRunTotal, entry.targetTimeSlice = run.ran_total_ns, slice_ns
+    return SUCCESS
+
+
+def _vm_id(vgpu: HostedVgpu, buffer: Any, length: Any, kind: Any) -> int:
+    try:
+        uuid.UUID(vgpu.vm_id)
+    except ValueError:
+        store(kind, pynvml.NVML_VGPU_VM_ID_DOMAIN_ID)
+    else:
+        store(kind, pynvml.NVML_VGPU_VM_ID_UUID)
+    return write_text(buffer, vgpu.vm_id)
+
+
 def _licensable_features(device: Device, reference: Any) -> int:
     features = boundary.target(reference)
     is_guest = device.card.is_guest
@@ -207,6 +292,8 @@ ON_CARDS: dict[str, boundary.Function] = {
     "nvmlDeviceGetVgpuUtilization": _utilisation,
     "nvmlDeviceGetVgpuSchedulerState": _scheduler_state,
     "nvmlDeviceGetVgpuSchedulerState_v2": _scheduler_state_v2,
+    "nvmlDeviceGetVgpuSchedulerLog": _scheduler_log,
+    "nvmlDeviceGetVgpuSchedulerLog_v2": _scheduler_log,
     "nvmlDeviceGetGridLicensableFeatures_v4": _licensable_features,
     "nvmlVgpuTypeGetMaxInstances": _max_count,
 }
@@ -216,6 +303,8 @@ ON_INSTANCES: dict[str, boundary.Function] = {
     # The binding hands over 32 bits for this 64-bit number, and so sees it modulo 4 GiB.
     "nvmlVgpuInstanceGetFbUsage": lambda vgpu, reference: store(reference, _used_bytes(vgpu)),
     "nvmlVgpuInstanceGetLicenseInfo_v2": _license,
+    "nvmlVgpuInstanceGetVmID": _vm_id,
+    "nvmlVgpuInstanceGetGpuInstanceId": lambda vgpu, reference: store(reference, boundary.ALL_ONES),
 }
 ON_TYPES: dict[str, boundary.Function] = {
     "nvmlVgpuTypeGetName": _type_name,
