@@ -42,8 +42,27 @@ LABELS = {
     "state": "Of NVLinks: `active`, `inactive`. Of row remapping: `correctable`, `uncorrectable`, "
     "`pending`, `failure`. Of MIG instances: `with_compute`, `without_compute`.",
     "direction": "`tx` leaves the card, `rx` comes to it.",
-    "source": "`nvml` or `kmsg`.",
+    "source": "Of errors: `nvml` or `kmsg`. Of a promise of memory: `mig`, `vgpu`, `hami`, `mps`, "
+    "`nvml` (the driver, for a cgroup) or `label`. Of a wait: `estimate`, `vgpu_log` or "
+    "`exclusive` (one context: certainly 0). Of names and grants: `kubelet`, `logs`, `docker` or "
+    "`slurm`.",
     "gpu_instance_id": "Id of the GPU instance on its card; empty without MIG. It is used again.",
+    "workload_kind": "`pod`, `slurm_job`, `container` (of Docker), `process`, or `vm` on a vGPU "
+    "host.",
+    "namespace": "Of a pod; of a Slurm job its user; of a process its Unix user; else empty.",
+    "pod": "Name of the pod; id of the Slurm job; name of Docker's container; command of the "
+    "process, never its id; UUID of the virtual machine.",
+    "container": "Container of the pod, empty where nobody tells; step of the Slurm job; vGPU of "
+    "the virtual machine; else empty.",
+    "class": "What the workload is, by its label `rightslice.io/class`.",
+    "owner_kind": "Kind of the owner: a pod's controller such as `Deployment`, `slurm_account`, or "
+    "`label`.",
+    "owner": "Its name, or the label `rightslice.io/owner`.",
+    "team": "By the label `rightslice.io/team`; of a Slurm job its account.",
+    "protected": "`true` or `false`, by the label `rightslice.io/protected`.",
+    "address": "Address of the pod.",
+    "port": "Number of the port.",
+    "port_name": "Its name in the pod's description.",
     "compute_instance_id": "Id of the compute instance in its GPU instance.",
     "mig_uuid": "The MIG device, by NVML's UUID (`MIG-...`).",
     "profile": "MIG profile by the driver's name, such as `1g.5gb` or `1c.3g.20gb`.",
@@ -53,10 +72,13 @@ LABELS = {
     "node": "Name of the node: `--node.name`, else `NODE_NAME`, else the host name.",
     "collector": "Part of the exporter; `nvml` is the library itself.",
     "device": "What the collector read: for a card its UUID, `self` (this process), `pci` (the "
-    "buses), `events` (what the driver reports), `xid` (the errors of both sources); for `nvml` "
+    "buses), `events` (what the driver reports), `xid` (the errors of both sources), `owners` "
+    "(names), `environments` (of processes), `kubelet`, `kubelet_pods`; for `nvml` "
     "empty, and for a card that cannot be opened its `index` in the driver's list.",
     "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
-    "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`) or was refused. Of throttling: "
+    "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`; of the kubelet `absent`, "
+    "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`) or was "
+    "refused. Of throttling: "
     "`sw_power_cap`, `sw_thermal`, `hw_thermal`, `hw_power_brake`, `sync_boost`.",
     "version": "Version of the program.",
     "revision": "Revision of the source that it was built from; empty if not told.",

@@ -27,7 +27,8 @@ from support.simulated import START_SECONDS, SimulatedNode
 
 from rightslice.exporter.exposition import Renderer
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import load_scenario

@@ -3,7 +3,8 @@
 import pytest
 
 from rightslice.contract.histogram import RATIO_EDGES
-from rightslice.contract.metrics import CONTRACT, PEAK_WINDOW_SECONDS
+from rightslice.contract.metrics import CONTRACT
+from rightslice.contract.sampling import PEAK_WINDOW_SECONDS
 from rightslice.contract.spec import PREFIX, Kind, MetricSpec, Unit
 
 # Prometheus' usual scrape interval in the field.

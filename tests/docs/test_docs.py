@@ -11,8 +11,9 @@ from rightslice.contract.metrics import CONTRACT, GPU_XID_ERRORS_TOTAL
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.collectors.xid import HARDWARE_XIDS
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import Host, Paths
+from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.nvml.session import SETTLING_SECONDS
+from rightslice.exporter.host.paths import Paths
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -13,13 +13,20 @@ from rightslice.exporter.simulate.card import (
     VIRTUALIZATIONS,
 )
 from rightslice.exporter.simulate.faults import ALL, FAULTS
-from rightslice.exporter.simulate.read import cards, section, slices, timeline
+from rightslice.exporter.simulate.read import cards, section, slices, timeline, workloads
 from rightslice.exporter.simulate.scenario import (
     DEFAULT_DRIVER_VERSION,
     SCENARIO_KEYS,
     load_scenario,
 )
 from rightslice.exporter.simulate.timeline import DRIVER_STATES, Event
+from rightslice.exporter.simulate.workload import (
+    CGROUPS,
+    DEVICE_IDS,
+    KINDS,
+    LIMIT_SOURCES,
+    RUNTIMES,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/scenario-files.md"
 KEY = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
@@ -38,6 +45,7 @@ def chapter(title: str) -> str:
         ("Levels", (*section.LEVEL_KEYS, *section.PEAK_KEYS)),
         ("Cards", cards.CARD_KEYS),
         ("Processes", cards.PROCESS_KEYS),
+        ("Workloads", workloads.WORKLOAD_KEYS),
         ("Memory errors", cards.ECC_KEYS),
         ("Remapped rows", cards.REMAP_KEYS),
         ("NVLink", cards.NVLINK_KEYS),
@@ -56,6 +64,7 @@ def test_every_key_has_a_row(title: str, keys: tuple[str, ...]) -> None:
     [
         ("Cards", (*MEMORY_KINDS, *VIRTUALIZATIONS, *THROTTLE_REASONS, *cards.WORKLOAD_KEYS)),
         ("Processes", PROCESS_KINDS),
+        ("Workloads", (*KINDS, *RUNTIMES, *CGROUPS, *DEVICE_IDS, *LIMIT_SOURCES)),
         ("vGPU", SCHEDULERS),
         ("Faults", (ALL, *FAULTS)),
         ("Events", DRIVER_STATES),

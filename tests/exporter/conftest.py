@@ -7,7 +7,8 @@ import pytest
 from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
 
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import SimulatedCard
 from rightslice.exporter.simulate.timeline import Event

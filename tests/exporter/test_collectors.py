@@ -11,7 +11,8 @@ from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.simulate.card import Mig, SimulatedCard
 
 OF_THE_NODE = {"driver_events", "own_process", "pci_cards", "xid"}
-NOT_OF_EVERY_CARD = OF_THE_NODE | {"mig", "vgpu"}
+OF_SOME_NODES = {"kubelet", "kubelet_pods"}
+NOT_OF_EVERY_CARD = OF_THE_NODE | OF_SOME_NODES | {"mig", "owners", "vgpu", "vgpu_workloads"}
 
 
 def test_each_file_of_the_folder_is_enabled() -> None:
@@ -50,12 +51,25 @@ def test_a_collector_of_the_node_reads_one_device_that_is_no_card(
     assert device not in node.host.gpus
 
 
+def test_owners_are_refreshed_in_two_lanes(simulate: Simulate) -> None:
+    parts = tuple(load("owners").devices(simulate(simulated_card()).host))
+
+    # To read an environment may wait for a process that hangs; names must not wait for it.
+    assert [part.lane for part in parts] == ["owners", "environments"]
+
+
+@pytest.mark.parametrize("name", sorted(OF_SOME_NODES))
+def test_a_node_without_a_kubelet_is_not_asked_for_one(name: str, simulate: Simulate) -> None:
+    assert tuple(load(name).devices(simulate(simulated_card()).host)) == ()
+
+
 @pytest.mark.parametrize(
     ("name", "card"),
     [
         pytest.param("mig", simulated_card(1, mig=Mig()), id="mig"),
         pytest.param("vgpu", simulated_card(1, virtualization="vgpu"), id="guest"),
         pytest.param("vgpu", simulated_card(1, virtualization="host_vgpu"), id="host"),
+        pytest.param("vgpu_workloads", simulated_card(1, virtualization="host_vgpu"), id="vms"),
     ],
 )
 def test_a_collector_of_a_mode_reads_the_cards_in_that_mode(

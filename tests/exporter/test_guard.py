@@ -9,10 +9,18 @@ from rightslice.contract.metrics import GPU_MEMORY_USED_BYTES
 from rightslice.contract.spec import Sample
 from rightslice.exporter import guard
 from rightslice.exporter.collector import Collector
+from rightslice.exporter.host.attribution import Attribution
+from rightslice.exporter.host.clock import real_clock
 from rightslice.exporter.host.nvml.card import CardIdentity, NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
+from rightslice.exporter.host.paths import NOWHERE
 
-CARD = NvmlCard(CardIdentity("GPU-0001", 0, "NVIDIA A10", "0000:07", "", ""), None, "580.95.05")
+CARD = NvmlCard(
+    CardIdentity("GPU-0001", 0, "NVIDIA A10", "0000:07", "", ""),
+    None,
+    "580.95.05",
+    Attribution(NOWHERE, real_clock()),
+)
 READING = Sample(GPU_MEMORY_USED_BYTES, 1, ("GPU-0001",))
 
 

@@ -194,4 +194,4 @@ def test_each_end_is_given_once() -> None:
 
     first, second = lives.take_forgotten(1_000), lives.take_forgotten(1_000)
 
-    assert (ended, first, second) == ({FIRST}, {FIRST}, frozenset())
+    assert [ended, first, second] == [frozenset({FIRST}), frozenset({FIRST}), frozenset()]

@@ -26,8 +26,9 @@ from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.simulate.faults import ALL
 from rightslice.exporter.simulate.library import installed

@@ -27,7 +27,9 @@ GOLDEN = Path(__file__).parent / "golden"
 ROUNDS = 150
 SCENARIOS = (
     "card-missing",
+    "docker-node",
     "driver-reload",
+    "five-tenants",
     "hung-driver",
     "late-driver",
     "lost-card",
@@ -36,9 +38,16 @@ SCENARIOS = (
     "mig-two-ci",
     "mig-unprivileged",
     "mixed-models",
+    "mps",
     "nvlink-job",
+    "oversold",
+    "pid-namespace-hidden",
+    "pods-come-and-go",
+    "short-beside-long",
+    "slurm-node",
     "throttling",
     "unified-memory",
+    "unrequested-use",
     "vgpu-guest",
     "vgpu-host",
 )
@@ -60,7 +69,9 @@ def page_of(name: str) -> str:
         for _ in range(ROUNDS):
             sampler.sample(read)
             clock.advance(1)
-        return sampler.page()[0].decode()
+        page = sampler.page()[0].decode()
+        sampler.close()
+        return page
 
 
 def readable(page: str) -> str:

@@ -20,7 +20,8 @@ from support.simulated import (
 
 from rightslice.exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE
 from rightslice.exporter.host.clock import Clock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Sampler
 from rightslice.exporter.server import Handler, Server
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rightslice.exporter.collectors import ENABLED
-from rightslice.exporter.host.host import Paths
+from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.settings import (
     duration_seconds,
     interval_seconds,
@@ -262,6 +262,16 @@ def test_an_address_without_a_possible_port_is_refused(text: str) -> None:
         pytest.param(["--path.sysfs="], "--path.sysfs", id="empty path of sysfs"),
         pytest.param(["--path.procfs="], "--path.procfs", id="empty path of procfs"),
         pytest.param(["--path.kmsg="], "--path.kmsg", id="empty path of the kernel log"),
+        pytest.param(["--path.logs="], "--path.logs", id="empty path of the logs"),
+        pytest.param(["--gpu.timeslice=1us"], "--gpu.timeslice", id="unit of no duration"),
+        pytest.param(["--gpu.timeslice=0.5ms"], "from 1ms to 100ms", id="slice too short"),
+        pytest.param(["--gpu.timeslice=1s"], "from 1ms to 100ms", id="slice too long"),
+        pytest.param(
+            ["--kubelet.pods-url=http://node:10250/pods"],
+            "--kubelet.pods-url: the kubelet's URL must be https://",
+            id="pods without TLS",
+        ),
+        pytest.param(["--kubelet.pods-url=https://"], "--kubelet.pods-url", id="pods of no host"),
     ],
 )
 def test_a_wrong_flag_ends_with_2_and_names_what_is_wrong(
@@ -311,6 +321,14 @@ def test_a_wrong_variable_ends_with_2_and_names_its_flag(
         "--path.sysfs",
         "--path.procfs",
         "--path.kmsg",
+        "--path.logs",
+        "--path.docker",
+        "--path.kubelet-socket",
+        "--gpu.timeslice",
+        "--kubelet.pods-url",
+        "--kubelet.token-file",
+        "--kubelet.ca-file",
+        "--no-kubelet.insecure-skip-verify",
         "--readiness.min-gpus",
         "--simulate",
         "--log.level",

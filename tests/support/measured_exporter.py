@@ -1,4 +1,4 @@
-"""A process around one exporter: python -m support.measured_exporter NAME SCENARIO PORT.
+"""A process around one exporter: python -m support.measured_exporter NAME SCENARIO PORT [FLAGS].
 
 It runs the exporter's own program over a simulated node. A byte on its input asks what the process
 has used so far; the answer is a line of JSON.
@@ -42,10 +42,13 @@ class Used:
         )
 
 
-def start(name: str, scenario: Path, port: int, log: IO[bytes]) -> subprocess.Popen[str]:
-    """Start an exporter; it serves on the port soon."""
+def start(
+    name: str, scenario: Path, port: int, log: IO[bytes], flags: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start an exporter; it serves on the port soon. `flags` are for ours."""
+    command = [sys.executable, "-m", "support.measured_exporter", name, str(scenario), str(port)]
     return subprocess.Popen(
-        [sys.executable, "-m", "support.measured_exporter", name, str(scenario), str(port)],
+        [*command, *flags],
         cwd=TESTS,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -77,13 +80,14 @@ def _answer(library: CountedLibrary) -> None:
         sys.stdout.flush()
 
 
-def _run_ours(port: str) -> int:
+def _run_ours(port: str, flags: Sequence[str]) -> int:
     from rightslice.exporter.__main__ import main
 
-    return main(["--web.listen-address", f"127.0.0.1:{port}", "--sampling.interval", "1s"])
+    address = f"127.0.0.1:{port}"
+    return main(["--web.listen-address", address, "--sampling.interval", "1s", *flags])
 
 
-def _run_nvitop(port: str) -> int:
+def _run_nvitop(port: str, flags: Sequence[str]) -> int:
     from nvitop_exporter import cli  # as `nvitop-exporter`, which samples each second too
 
     sys.argv = ["nvitop-exporter", "--port", port, "--interval", "1"]
@@ -95,12 +99,12 @@ PROGRAMS = {OURS: _run_ours, NVITOP: _run_nvitop}
 
 
 def main(arguments: Sequence[str]) -> int:
-    name, file, port = arguments
+    name, file, port, *flags = arguments
     scenario = load_scenario(file)
     others = functions_of_others(tuple(each.pid for each in scenario.cards[0].processes))
     with installed(scenario, time.time) as library, counted(library, others) as counter:
         Thread(target=_answer, args=(counter,), name="answers", daemon=True).start()
-        return PROGRAMS[name](port)
+        return PROGRAMS[name](port, flags)
 
 
 if __name__ == "__main__":

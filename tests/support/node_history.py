@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import load_scenario

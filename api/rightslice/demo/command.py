@@ -18,7 +18,8 @@ from rightslice.api.serve import DEFAULT_LISTEN, bind, listen_address, serve
 from rightslice.demo import history
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import real_clock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate import dcgm
 from rightslice.exporter.simulate.library import installed

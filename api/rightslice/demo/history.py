@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from rightslice.exporter.collectors import load
 from rightslice.exporter.host.clock import ManualClock
-from rightslice.exporter.host.host import NOWHERE, Host
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate import dcgm
 from rightslice.exporter.simulate.library import installed

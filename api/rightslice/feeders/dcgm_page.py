@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rightslice.contract.histogram import bin_index
-from rightslice.contract.metrics import MEAN_SECONDS
-from rightslice.contract.sampling import COVERED_INTERVALS, HELD_MEMORY_BYTES, SpanMean
+from rightslice.contract.sampling import (
+    COVERED_INTERVALS,
+    HELD_MEMORY_BYTES,
+    MEAN_SECONDS,
+    SpanMean,
+)
 from rightslice.facts.data import BYTES_PER_MIB
 from rightslice.feeders.builder import CardHourBuilder, HourTable, workload_key
 from rightslice.feeders.hours import hour_of, spread

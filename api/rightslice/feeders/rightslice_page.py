@@ -6,6 +6,7 @@ from typing import Any
 
 from rightslice.contract import metrics
 from rightslice.contract.histogram import BIN_COUNT, RATIO_EDGES
+from rightslice.contract.sampling import MEAN_SECONDS
 from rightslice.feeders.builder import DEPARTED_SECONDS, HourTable
 from rightslice.feeders.counters import Growth, Scrape, Target, open_scrape
 from rightslice.feeders.hours import hour_of, spread
@@ -161,7 +162,7 @@ class RightsliceMapper:
             self.rejected_count += 1
             return
         signal = metrics.SIGNAL_MEMORY if histogram == "memory" else metrics.SIGNAL_COMPUTE
-        interval_seconds = intervals.get(signal, metrics.MEAN_SECONDS)
+        interval_seconds = intervals.get(signal, MEAN_SECONDS)
         key = (reading.name, uuid, str(index))
         growth = scrape.grow(key, reading.value, interval_seconds)
         if growth is None or not growth.amount:

@@ -1,11 +1,9 @@
 """The metric contract: every metric that rules, dashboards and the ledger compute with."""
 
 from rightslice.contract.histogram import RATIO_EDGES
+from rightslice.contract.sampling import MEAN_SECONDS, PEAK_WINDOW_SECONDS
 from rightslice.contract.spec import Kind, MetricSpec, Unit
-
-MEAN_SECONDS = 60.0
-# One missed scrape at the usual 60 s loses no peak: two intervals and some delay.
-PEAK_WINDOW_SECONDS = 130.0
+from rightslice.contract.workload_metrics import WORKLOAD_METRICS
 
 SIGNAL_MEMORY, SIGNAL_BUSY, SIGNAL_ALLOCATION = "memory", "busy", "allocation"
 SIGNAL_COMPUTE = "compute"
@@ -658,6 +656,7 @@ PROCESS_OPEN_FDS = MetricSpec(
     source="procfs",
 )
 
-CONTRACT: tuple[MetricSpec, ...] = tuple(
-    value for value in tuple(globals().values()) if isinstance(value, MetricSpec)
+CONTRACT: tuple[MetricSpec, ...] = (
+    *(value for value in tuple(globals().values()) if isinstance(value, MetricSpec)),
+    *WORKLOAD_METRICS,
 )

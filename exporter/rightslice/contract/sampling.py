@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+# What a histogram of compute use observes.
+MEAN_SECONDS = 60.0
+# One missed scrape at the usual 60 s loses no peak: two intervals and some delay.
+PEAK_WINDOW_SECONDS = 130.0
 # A reading stands for the time since the one before, but for no more than two intervals: one
 # missed reading is bridged, a longer gap is unknown.
 COVERED_INTERVALS = 2.0

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from rightslice.exporter import logs
 from rightslice.exporter.collectors import load
 from rightslice.exporter.host.clock import Clock, real_clock
-from rightslice.exporter.host.host import Host, Paths
+from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.server import Server
 from rightslice.exporter.settings import Settings, own_version, read_settings
@@ -63,8 +64,15 @@ def _run(settings: Settings) -> int:
 
 
 def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
+    client = settings.pods_client
     sampler = Sampler(
-        Host(settings.node, paths, clock),
+        Host(
+            settings.node,
+            paths,
+            clock,
+            client.fetch if client is not None else None,
+            settings.timeslice_seconds,
+        ),
         {name: load(name) for name in settings.collectors},
         clock,
         Identity(own_version(), settings.revision),

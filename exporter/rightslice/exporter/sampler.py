@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rightslice.contract import metrics
+from rightslice.contract.sampling import MEAN_SECONDS
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import AnyCollector, Device
 from rightslice.exporter.host.clock import Clock
@@ -83,7 +84,7 @@ class Sampler:
         yield Sample(metrics.PROCESS_START_TIME_SECONDS, self._clock.wall_seconds())
         for signal, seconds in (
             (metrics.SIGNAL_MEMORY, self._interval_seconds),
-            (metrics.SIGNAL_COMPUTE, metrics.MEAN_SECONDS),
+            (metrics.SIGNAL_COMPUTE, MEAN_SECONDS),
         ):
             yield Sample(metrics.SIGNAL_INTERVAL_SECONDS, seconds, (signal,))
 
@@ -286,7 +287,8 @@ class Sampler:
         self._inventory.resume()
 
     def close(self) -> None:
-        """Close NVML, unless a call that hangs is inside it."""
+        """Let go of the kubelet, and close NVML unless a call that hangs is inside it."""
+        self._host.attribution.close()
         with self._inventory.idle(IDLE_SECONDS) as is_idle, self._quiesced() as is_quiet:
             if is_idle and is_quiet:
                 try:

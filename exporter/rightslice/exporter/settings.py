@@ -8,9 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rightslice.exporter.collectors import ENABLED
-from rightslice.exporter.host.host import Paths
+from rightslice.exporter.host.paths import Paths
+
+if TYPE_CHECKING:
+    from rightslice.exporter.host.kubelet.pods_client import PodsClient
 
 PROGRAM = "rightslice-exporter"
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)( *)([A-Za-z]*)")
@@ -20,6 +24,8 @@ SHORTEST_INTERVAL_SECONDS = 0.2
 # The driver's ring of utilisation samples holds about 16 s: what is read later has gaps. And a mean
 # of compute use stands only for a minute of which three quarters are covered.
 LONGEST_INTERVAL_SECONDS = 10.0
+# The driver's own default is 1 ms, and 30 ms the longest that can be chosen.
+SHORTEST_SLICE_SECONDS, LONGEST_SLICE_SECONDS = 0.001, 0.1
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # In the environment, in any case; flags are switched by --name and --no-name.
 BOOLEANS = {
@@ -47,6 +53,9 @@ class Settings:
     interval_seconds: float
     collectors: tuple[str, ...]
     paths: Paths
+    # How the kubelet's /pods is asked; None where nobody said so.
+    pods_client: "PodsClient | None"
+    timeslice_seconds: float
     min_cards: int
     scenario: str | None
     log_level: str
@@ -97,6 +106,14 @@ def interval_seconds(text: str) -> float:
             f"too long, want at most {LONGEST_INTERVAL_SECONDS:g} s between samples (the driver "
             f"forgets its own after some 16 s), got {text!r}"
         )
+    return seconds
+
+
+def timeslice_seconds(text: str) -> float:
+    """Read the length of a time slice."""
+    seconds = duration_seconds(text)
+    if not SHORTEST_SLICE_SECONDS <= seconds <= LONGEST_SLICE_SECONDS:
+        raise argparse.ArgumentTypeError(f"want from 1ms to 100ms for a time slice, got {text!r}")
     return seconds
 
 
@@ -169,19 +186,37 @@ def parser() -> argparse.ArgumentParser:
         help=f"time between two samples, from {SHORTEST_INTERVAL_SECONDS * 1000:g}ms to "
         f"{LONGEST_INTERVAL_SECONDS:g}s (default %(default)s)",
     )
+    flags.add_argument(
+        "--gpu.timeslice",
+        dest="timeslice_seconds",
+        type=timeslice_seconds,
+        default="2ms",
+        metavar="DURATION",
+        help="how long a process keeps a shared card while others want it, which no driver tells; "
+        "it matters for the estimated wait on cards that count their context switches, from 1ms to "
+        "100ms (default %(default)s; docs/timeslice-wait.md says how to find it out)",
+    )
     for name, default, what in (
         ("sysfs", "/sys", "where the node's sysfs is mounted"),
         ("procfs", "/proc", "where the node's procfs is mounted"),
         ("kmsg", "/dev/kmsg", "the node's kernel log"),
+        ("logs", "/var/log/pods", "the kubelet's log folders; their names tell which pod is which"),
+        ("docker", "/var/lib/docker", "Docker's folder, where it keeps what containers are called"),
+        (
+            "kubelet-socket",
+            "/var/lib/kubelet/pod-resources/kubelet.sock",
+            "the kubelet's socket that tells which pod was granted which card",
+        ),
     ):
         flags.add_argument(
             f"--path.{name}",
-            dest=f"path_{name}",
+            dest=f"path_{name.replace('-', '_')}",
             type=path,
             default=default,
             metavar="PATH",
             help=f"{what} (default %(default)s)",
         )
+    _add_kubelet_flags(flags)
     flags.add_argument(
         "--readiness.min-gpus",
         dest="min_cards",
@@ -213,6 +248,54 @@ def parser() -> argparse.ArgumentParser:
             help=f"run the {name} collector",
         )
     return flags
+
+
+def _add_kubelet_flags(flags: argparse.ArgumentParser) -> None:
+    """Add how the kubelet's /pods is asked, which needs a right that the rest does without."""
+    flags.add_argument(
+        "--kubelet.pods-url",
+        dest="kubelet_pods_url",
+        metavar="URL",
+        help="the kubelet's list of pods, such as https://NODE:10250/pods, for labels, owners and "
+        "ports of pods (default: not asked)",
+    )
+    flags.add_argument(
+        "--kubelet.token-file",
+        dest="kubelet_token_file",
+        type=path,
+        default="/var/run/secrets/kubernetes.io/serviceaccount/token",
+        metavar="PATH",
+        help="the token to ask it with (default %(default)s)",
+    )
+    flags.add_argument(
+        "--kubelet.ca-file",
+        dest="kubelet_ca_file",
+        type=path,
+        metavar="PATH",
+        help="who vouches for the kubelet's certificate (default: the system's authorities)",
+    )
+    flags.add_argument(
+        "--kubelet.insecure-skip-verify",
+        dest="kubelet_insecure",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="take any certificate of the kubelet's",
+    )
+
+
+def pods_client(given: argparse.Namespace) -> "PodsClient | None":
+    """Give how the kubelet's /pods is asked; None where it is not. Raises ValueError."""
+    if not given.kubelet_pods_url:
+        return None
+    # Only here: TLS takes some megabytes, and most nodes do without.
+    from rightslice.exporter.host.kubelet.pods_client import PodsClient
+
+    return PodsClient(
+        given.kubelet_pods_url,
+        given.kubelet_token_file,
+        given.kubelet_ca_file,
+        given.kubelet_insecure,
+    )
 
 
 def _environment_name(flag: str) -> str:
@@ -291,13 +374,26 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     for what, text in (("the node's name (--node.name)", node), (REVISION_VARIABLE, revision)):
         if not _is_utf8(text):
             flags.error(f"{what}: want text in UTF-8, got {text!r}")
+    try:
+        client = pods_client(given)
+    except ValueError as error:
+        flags.error(f"--kubelet.pods-url: {error}")
     return Settings(
         listen_host=given.listen[0],
         listen_port=given.listen[1],
         node=node,
         interval_seconds=given.interval_seconds,
         collectors=tuple(name for name in ENABLED if getattr(given, f"collector_{name}")),
-        paths=Paths(given.path_sysfs, given.path_procfs, given.path_kmsg),
+        paths=Paths(
+            sysfs=given.path_sysfs,
+            procfs=given.path_procfs,
+            kmsg=given.path_kmsg,
+            pods=given.path_logs,
+            docker=given.path_docker,
+            kubelet_socket=given.path_kubelet_socket,
+        ),
+        pods_client=client,
+        timeslice_seconds=given.timeslice_seconds,
         min_cards=given.min_cards,
         scenario=given.scenario,
         log_level=given.log_level,

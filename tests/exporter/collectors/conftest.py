@@ -22,7 +22,9 @@ def start_machine() -> Iterator[Callable[[Scenario], SimulatedNode]]:
             clock = ManualClock(START_SECONDS)
             machine = simulated_machine(scenario, clock.clock())
             library, paths = stack.enter_context(machine)
-            return SimulatedNode(clock, library, Host("node-a", paths, clock.clock()))
+            host = Host("node-a", paths, clock.clock())
+            stack.callback(host.attribution.close)
+            return SimulatedNode(clock, library, host)
 
         yield start
 

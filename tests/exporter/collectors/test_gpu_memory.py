@@ -25,9 +25,10 @@ from rightslice.contract.metrics import (
     REJECTED_SAMPLES_TOTAL,
 )
 from rightslice.contract.spec import MetricSpec, Sample
-from rightslice.exporter.collectors.gpu_memory import collect, is_plausible
+from rightslice.exporter.collectors.gpu_memory import collect
 from rightslice.exporter.host.nvml.card import MemoryReading
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
+from rightslice.exporter.plausible import is_plausible
 from rightslice.exporter.simulate.card import Mig, MigInstance
 from rightslice.exporter.simulate.timeline import Event
 

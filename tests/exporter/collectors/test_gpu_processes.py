@@ -1,23 +1,21 @@
-"""Who is on a card and how it is shared, and memory that nobody accounts for."""
+"""How many are on a card, and how it is shared."""
 
+import shutil
 from typing import Any
 
 import pynvml
 import pytest
 from support.pages import values
 from support.simulated import (
-    BYTES_PER_MIB,
     Shipped,
     Simulate,
     constant,
-    memory_info,
     simulated_card,
     told,
 )
 
 from rightslice.contract.metrics import (
     GPU_CONTEXTS,
-    GPU_MEMORY_UNATTRIBUTED_BYTES,
     GPU_PROCESSES_VISIBLE,
     GPU_SHARING_INFO,
 )
@@ -143,70 +141,6 @@ def test_contexts_are_counted_by_process(
     assert contexts == {CARD: count}
 
 
-@pytest.mark.parametrize(
-    ("rows", "unattributed_gib"),
-    [
-        pytest.param(((11, 20, "compute"),), 0, id="all by one"),
-        pytest.param(((11, 5, "compute"), (12, 3, "graphics")), 12, id="by two"),
-        pytest.param(((11, 8, "compute"), (11, 8, "graphics")), 12, id="one in two lists, once"),
-        pytest.param(((11, 8, "compute"), (11, 3, "graphics")), 12, id="the larger of two"),
-        pytest.param(((11, None, "compute"), (11, 8, "graphics")), 12, id="told in one of two"),
-        pytest.param(((11, 30, "compute"),), 0, id="more than is used is no debt"),
-    ],
-)
-def test_memory_that_no_process_accounts_for_is_told(
-    rows: tuple[tuple[int, int | None, str], ...], unattributed_gib: int, simulate: Simulate
-) -> None:
-    (gpu,) = simulate(
-        simulated_card(memory_used_bytes=constant(20 * GIB), processes=processes(*rows))
-    ).open()
-
-    left = told(collect(gpu, 5.0), GPU_MEMORY_UNATTRIBUTED_BYTES)
-
-    assert left == {CARD: unattributed_gib * GIB}
-
-
-def test_memory_of_hidden_processes_is_unattributed(simulate: Simulate) -> None:
-    left = collected(simulate, GPU_MEMORY_UNATTRIBUTED_BYTES, process_count=0)
-
-    assert left == {CARD: 20480 * BYTES_PER_MIB}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param(
-            {"processes": processes((11, 5, "compute"), (12, None, "compute"))},
-            id="a process's memory is not told",
-        ),
-        pytest.param(
-            {"processes": processes((11, 41, "compute"))}, id="a process with more than the card"
-        ),
-        pytest.param(
-            {"faults": {MEMORY_V2: pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}},
-            id="a reserve counted as used",
-        ),
-        pytest.param(
-            {"faults": {MEMORY_V2: NOT_SUPPORTED, MEMORY_V1: NOT_SUPPORTED}}, id="unified memory"
-        ),
-        pytest.param(hosting("best_effort"), id="guests' processes are theirs to see"),
-        pytest.param({"mig": Mig(instances=(MigInstance("1g.5gb", 0),))}, id="cut"),
-    ],
-)
-def test_what_cannot_be_worked_out_has_no_series_and_not_zero(
-    changes: dict[str, Any], simulate: Simulate
-) -> None:
-    assert collected(simulate, GPU_MEMORY_UNATTRIBUTED_BYTES, **changes) == {}
-
-
-def test_impossible_memory_attributes_nothing(simulate: Simulate) -> None:
-    node = simulate(simulated_card())
-    node.answer(MEMORY_V2, memory_info(40 * GIB, 2**64 - 4096))
-    (gpu,) = node.open()
-
-    assert told(collect(gpu, 5.0), GPU_MEMORY_UNATTRIBUTED_BYTES) == {}
-
-
 def test_processes_are_visible_where_procfs_shows_them(simulate_machine: Simulate) -> None:
     (gpu,) = simulate_machine(simulated_card(process_count=3)).open()
 
@@ -219,7 +153,7 @@ def test_processes_are_visible_where_procfs_shows_them(simulate_machine: Simulat
 def test_a_process_that_ended_is_not_visible(simulate_machine: Simulate) -> None:
     node = simulate_machine(simulated_card(processes=processes((11, 1, "compute"), (12, 1, "mps"))))
     (gpu,) = node.open()
-    (node.host.paths.procfs / "12").rmdir()
+    shutil.rmtree(node.host.paths.procfs / "12")
 
     samples = list(collect(gpu, 5.0))
 
@@ -264,7 +198,6 @@ def test_unified_memory_has_contexts_and_no_memory(shipped: Shipped) -> None:
     samples = list(collect(gpu, 5.0))
 
     assert list(told(samples, GPU_CONTEXTS).values()) == [2]
-    assert told(samples, GPU_MEMORY_UNATTRIBUTED_BYTES) == {}
 
 
 def test_a_card_that_came_to_be_shared_is_told_as_shared_and_no_more_as_exclusive(

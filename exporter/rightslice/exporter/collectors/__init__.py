@@ -14,10 +14,17 @@ ENABLED = (
     "gpu_processes",
     "gpu_traffic",
     "gpu_use",
+    "kubelet",
+    "kubelet_pods",
     "mig",
     "own_process",
+    "owners",
     "pci_cards",
     "vgpu",
+    "vgpu_workloads",
+    "workload_info",
+    "workload_memory",
+    "workload_use",
     "xid",
 )
 

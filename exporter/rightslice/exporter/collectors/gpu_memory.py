@@ -17,15 +17,7 @@ from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 from rightslice.exporter.host.nvml.mig import MigReader
-
-MOST_MEMORY_BYTES = 1 << 50
-
-
-def is_plausible(memory: MemoryReading) -> bool:
-    """Refuse sentinels and underflows: a card has memory, and no more of it in use than it has."""
-    return (
-        0 < memory.total_bytes < MOST_MEMORY_BYTES and 0 <= memory.used_bytes <= memory.total_bytes
-    )
+from rightslice.exporter.plausible import is_plausible
 
 
 def card_memory(gpu: NvmlCard) -> MemoryReading | None:

@@ -19,12 +19,14 @@ from rightslice.contract.metrics import (
 )
 from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
+from rightslice.exporter.block_use import BusyBlock
 from rightslice.exporter.collector import Collector, every_part
-from rightslice.exporter.collectors.gpu_memory import is_plausible
 from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError, Reason
 from rightslice.exporter.host.nvml.mig import GpuInstance, MigReader
 from rightslice.exporter.host.nvml.processes import GpuProcess
+from rightslice.exporter.plausible import is_plausible
+from rightslice.exporter.tenants import Tenants
 
 MICROSECONDS_PER_SECOND = 1e6
 # More than any driver keeps for itself where it counts its reserve as used.
@@ -36,10 +38,20 @@ LONGEST_STEP_RATIO = 1.5
 
 
 def is_held(gpu: NvmlCard) -> bool | None:
-    """Tell whether somebody holds the card; None where neither processes nor memory tell."""
+    """Tell whether somebody holds the card; None where that is not known.
+
+    Where an orchestrator hands the card out, it is for it to say: who is on it without having been
+    granted it does not hold it.
+    """
+    tenancy = gpu.reader(Tenants).read()
+    return tenancy.is_held if tenancy.is_ruled else is_occupied(gpu)
+
+
+def is_occupied(gpu: NvmlCard) -> bool | None:
+    """Tell whether somebody is on the card; None where neither processes nor memory tell."""
     if gpu.identity.has_mig_on:
         return is_any_instance_held(gpu)
-    processes = listed_processes(gpu)
+    processes = compute_processes(gpu)
     if processes:
         return True
     # Used memory of no visible process means that a PID namespace hides its holder, or that it has
@@ -56,7 +68,7 @@ def is_held(gpu: NvmlCard) -> bool | None:
     return None if processes is None else False
 
 
-def listed_processes(gpu: NvmlCard) -> list[GpuProcess] | None:
+def compute_processes(gpu: NvmlCard) -> list[GpuProcess] | None:
     """List the processes; None where the driver does not, or not to us."""
     try:
         return gpu.compute_processes()
@@ -107,6 +119,12 @@ class BusyMeter:
         # Time since the driver's newest sample, and the shortest time between two readings.
         self._blind_seconds = 0.0
         self._step_seconds = float("inf")
+        self._block = BusyBlock()
+
+    def take_block(self) -> BusyBlock:
+        """Give what was added up since the last call."""
+        block, self._block = self._block, BusyBlock()
+        return block
 
     def read(self, covered_seconds: float) -> BusyTime | None:
         """Give the busy time since the last reading.
@@ -154,6 +172,7 @@ class BusyMeter:
             counted_seconds = min(span_seconds, longest_seconds)
             busy_seconds += counted_seconds * percent / 100
             covered_seconds += counted_seconds
+            self._block.add(counted_seconds, percent / 100)
             # What was not watched may have been busy: idleness is known from then on only.
             is_unbroken = counted_seconds == span_seconds and self.idle_seconds is not None
             before_seconds = (self.idle_seconds or 0.0) if is_unbroken else 0.0

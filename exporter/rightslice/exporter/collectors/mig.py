@@ -19,10 +19,10 @@ from rightslice.contract.metrics import (
 )
 from rightslice.contract.spec import Sample
 from rightslice.exporter.collector import Collector, every_part
-from rightslice.exporter.collectors.gpu_memory import is_plausible
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError
 from rightslice.exporter.host.nvml.mig import GpuInstance, MigLayout, MigProfileInfo, MigReader
+from rightslice.exporter.plausible import is_plausible
 from rightslice.facts.mig_placement import (
     PlaceableProfile,
     PlacedInstance,

@@ -1,28 +1,18 @@
 """The machine as collectors see it."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from rightslice.exporter.host.attribution import Attribution
 from rightslice.exporter.host.clock import Clock, real_clock
 from rightslice.exporter.host.kernel_log import KernelLog
+from rightslice.exporter.host.kubelet.kubelet_pods import FetchPods
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.session import NvmlSession
+from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.host.pci import PciBuses
 from rightslice.exporter.host.process import OwnProcess
 from rightslice.exporter.host.xid_source import DriverEvents, XidSource
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Where the node's own trees are seen from here: elsewhere in a container."""
-
-    sysfs: Path = Path("/sys")
-    procfs: Path = Path("/proc")
-    kmsg: Path = Path("/dev/kmsg")
-
-
-# For a simulated node, of which this machine tells nothing.
-NOWHERE = Paths(*(Path("/nonexistent") / name for name in ("sys", "proc", "kmsg")))
+from rightslice.exporter.timeslice import SLICE_SECONDS
 
 
 @dataclass(slots=True)
@@ -32,6 +22,10 @@ class Host:
     node: str
     paths: Paths = field(default_factory=Paths)
     clock: Clock = field(default_factory=real_clock)
+    # Asks the kubelet for its /pods; None where it may not be asked.
+    fetch_pods: FetchPods | None = None
+    timeslice_seconds: float = SLICE_SECONDS
+    attribution: Attribution = field(init=False)
     nvml: NvmlSession = field(init=False)
     own_process: OwnProcess = field(init=False)
     driver_events: DriverEvents = field(init=False)
@@ -39,7 +33,8 @@ class Host:
     pci: PciBuses = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nvml = NvmlSession(self.paths.procfs)
+        self.attribution = Attribution(self.paths, self.clock, self.fetch_pods)
+        self.nvml = NvmlSession(self.attribution, self.timeslice_seconds)
         self.own_process = OwnProcess()
         self.driver_events = DriverEvents(self.nvml)
         log = KernelLog(self.paths.kmsg, self.clock.monotonic_seconds)

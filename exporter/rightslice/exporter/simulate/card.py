@@ -1,5 +1,6 @@
 """What a scenario says of its cards: values of a file, not yet a running simulation."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -42,11 +43,23 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a card. `memory_bytes` is None where the driver does not tell it."""
+    """A process on a card. `memory_bytes` is None where the driver does not tell it.
+
+    `workload` names whose it is; it lives as long as that, in seconds from the node's start.
+    `busy_ratio` is its own share of the card's time.
+    """
 
     pid: int
     memory_bytes: int | None
     kind: str = "compute"
+    workload: str = ""
+    busy_ratio: Level = NEVER
+    since_seconds: float = 0.0
+    until_seconds: float = math.inf
+
+    def is_there(self, after_seconds: float) -> bool:
+        """Tell whether it runs so long after the node's start."""
+        return self.since_seconds <= after_seconds < self.until_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +132,16 @@ class Mig:
 
 @dataclass(frozen=True, slots=True)
 class VgpuInstance:
-    """A virtual machine's part of a card; `busy_ratio` is of the whole physical card."""
+    """A virtual machine's part of a card; `busy_ratio` is of the whole physical card.
+
+    `vm_id` is the machine's UUID or its domain id; None makes a UUID up.
+    """
 
     type: str
     memory_used_bytes: Level = NEVER
     busy_ratio: Level = NEVER
     licensed: bool = True
+    vm_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +158,8 @@ class SimulatedCard:
     """One card. None for a reading means that the card has no such thing.
 
     `faults` maps an NVML function, or "all", to the return code it gives instead of a value.
-    `processes` says more than `process_count` and replaces it.
+    `processes` says more than `process_count` and replaces it. Where `is_sum_of_processes`, the
+    card's memory and busy time are those of the processes that are there.
     """
 
     uuid: str
@@ -156,6 +174,7 @@ class SimulatedCard:
     faults: Mapping[str, int] = field(default_factory=dict)
     dram_active_ratio: Level | None = None
     sm_occupancy_ratio: Level | None = None
+    context_switches_per_second: Level | None = None
     power_watts: Level | None = None
     temperature_celsius: Level | None = None
     memory_temperature_celsius: Level | None = None
@@ -170,6 +189,7 @@ class SimulatedCard:
     mig: Mig | None = None
     vgpu: Vgpu | None = None
     pci_bus_id: str = ""
+    is_sum_of_processes: bool = False
 
     @property
     def is_guest(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rightslice.exporter.simulate.card import Ecc, Mig, SimulatedCard
+from rightslice.exporter.simulate.card import Ecc, Mig, Process, SimulatedCard
 from rightslice.exporter.simulate.load import Level
 from rightslice.exporter.simulate.mig_layout import Layout, layout_of
 from rightslice.exporter.simulate.totals import Totals
@@ -30,6 +30,7 @@ class Device:
     faults: Mapping[str, int]
     ecc: Ecc | None
     mig: Mig
+    start_seconds: float = 0.0
     listed: bool = True
     # What the volatile counters count from.
     ecc_at_load: Ecc = field(default_factory=Ecc)
@@ -68,6 +69,22 @@ class Device:
     def mig_devices(self) -> tuple["MigDevice", ...]:
         return tuple(device for gi in self.gpu_instances for device in gi.mig_devices)
 
+    def processes_at(self, now_seconds: float) -> tuple[Process, ...]:
+        """Give the processes that are there; lives count from the node's start."""
+        after_seconds = now_seconds - self.start_seconds
+        return tuple(each for each in self.card.processes if each.is_there(after_seconds))
+
+    def busy_ratio_at(self, now_seconds: float) -> float:
+        if not self.card.is_sum_of_processes:
+            return self.card.busy_ratio.at(now_seconds)
+        shares = (each.busy_ratio.at(now_seconds) for each in self.processes_at(now_seconds))
+        return min(sum(shares), 1.0)
+
+    def used_bytes_at(self, now_seconds: float) -> int:
+        if not self.card.is_sum_of_processes:
+            return int(self.card.memory_used_bytes.at(now_seconds))
+        return sum(each.memory_bytes or 0 for each in self.processes_at(now_seconds))
+
     def at(self, level: Level | None) -> float | None:
         """Read a level now; None for one that the card does not have."""
         return None if level is None else level.at(self.now_seconds())
@@ -89,6 +106,7 @@ def new_device(
         faults=card.faults,
         ecc=card.ecc,
         mig=card.mig or MIG_OFF,
+        start_seconds=now_seconds(),
     )
 
 

@@ -26,7 +26,7 @@ from rightslice.exporter.simulate.answers.readings import RING_SAMPLE_COUNT
 from rightslice.exporter.simulate.boundary import Function
 from rightslice.exporter.simulate.device import Device
 from rightslice.exporter.simulate.faults import HANG, fault_of
-from rightslice.exporter.simulate.node import LogXid, Node, Target, in_no_log
+from rightslice.exporter.simulate.node import LogXid, Node, OnSecond, Target, in_no_log
 from rightslice.exporter.simulate.scenario import Scenario
 from rightslice.exporter.simulate.slices import ComputeInstance, GpuInstance, MigDevice
 
@@ -64,9 +64,10 @@ class SimulatedLibrary:
         scenario: Scenario,
         now_seconds: Callable[[], float],
         log_xid: LogXid = in_no_log,
+        on_second: OnSecond | None = None,
     ) -> None:
         self._scenario = scenario
-        self._node = Node(scenario, now_seconds, log_xid)
+        self._node = Node(scenario, now_seconds, log_xid, on_second)
         self._uninstalled = threading.Event()
         self.call_count = 0
         node = self._node
@@ -209,9 +210,10 @@ def installed(
     scenario: Scenario,
     now_seconds: Callable[[], float],
     log_xid: LogXid = in_no_log,
+    on_second: OnSecond | None = None,
 ) -> Iterator[SimulatedLibrary]:
     """Put a simulated library under pynvml for the length of the block."""
-    library = SimulatedLibrary(scenario, now_seconds, log_xid)
+    library = SimulatedLibrary(scenario, now_seconds, log_xid, on_second)
     before = pynvml.nvmlLib
     pynvml.nvmlLib = library
     pynvml._nvmlGetFunctionPointer_cache.clear()

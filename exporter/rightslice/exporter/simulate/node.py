@@ -31,6 +31,8 @@ MODULE_OUT = ("unloaded", "mismatched")
 
 # Writes an error into the node's kernel log: the card's PCI address and the error's number.
 LogXid = Callable[[str, int], None]
+# Lets the rest of the node go on; told the time, at least a second after it was last told.
+OnSecond = Callable[[float], None]
 Target = Device | MigDevice | GpuInstance | ComputeInstance
 
 
@@ -42,10 +44,16 @@ class Node:
     """The driver's side of all calls. Events take effect at the first call after their time."""
 
     def __init__(
-        self, scenario: Scenario, now_seconds: Callable[[], float], log_xid: LogXid
+        self,
+        scenario: Scenario,
+        now_seconds: Callable[[], float],
+        log_xid: LogXid,
+        on_second: OnSecond | None = None,
     ) -> None:
         self.now_seconds = now_seconds
         self._log_xid = log_xid
+        self._on_second = on_second
+        self._second = math.inf if on_second is None else now_seconds()
         self.driver = "loaded"
         self.devices = tuple(
             new_device(index, FIRST_HANDLE + index, card, now_seconds)
@@ -65,7 +73,6 @@ class Node:
         self._due_seconds = math.inf
         for device in self.devices:
             self._cut(device, device.mig)
-        self._plan()
         self.catch_up()
 
     def init(self) -> int:
@@ -86,7 +93,7 @@ class Node:
 
     def refusal(self) -> int:
         """Give what every function answers now, whatever it is asked; 0 if they work."""
-        if self._coming and self._due_seconds <= self.now_seconds():
+        if self._due_seconds <= self.now_seconds():
             self.catch_up()
         if self._session_ended:
             return boundary.UNINITIALIZED
@@ -98,15 +105,15 @@ class Node:
     def catch_up(self) -> None:
         """Apply what is due by now."""
         with self._lock:
-            while self._due_seconds <= self.now_seconds():
-                event = self._coming.popleft()
-                self._plan()
-                self._apply(event)
+            while self._event_seconds() <= self.now_seconds():
+                self._apply(self._coming.popleft())
+            if self._on_second is not None and self._second <= self.now_seconds():
+                self._second = self.now_seconds() + 1.0
+                self._on_second(self.now_seconds())
+            self._due_seconds = min(self._event_seconds(), self._second)
 
-    def _plan(self) -> None:
-        self._due_seconds = (
-            self._start_seconds + self._coming[0].at_seconds if self._coming else math.inf
-        )
+    def _event_seconds(self) -> float:
+        return self._start_seconds + self._coming[0].at_seconds if self._coming else math.inf
 
     def _apply(self, event: Event) -> None:
         if event.driver is not None:

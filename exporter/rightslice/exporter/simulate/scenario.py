@@ -1,6 +1,6 @@
 """Scenarios: YAML files that say which cards a simulated node has and what happens to them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +15,9 @@ from rightslice.exporter.simulate.card import (
 from rightslice.exporter.simulate.read.cards import card_of
 from rightslice.exporter.simulate.read.section import Section
 from rightslice.exporter.simulate.read.timeline import event_of
+from rightslice.exporter.simulate.read.workloads import workload_of
 from rightslice.exporter.simulate.timeline import Event
+from rightslice.exporter.simulate.workload import SimulatedWorkload
 
 __all__ = [
     "BYTES_PER_MIB",
@@ -27,7 +29,7 @@ __all__ = [
     "scenario_names",
 ]
 
-SCENARIO_KEYS = ("description", "driver_version", "include", "cards", "events")
+SCENARIO_KEYS = ("description", "driver_version", "include", "workloads", "cards", "events")
 DEFAULT_DRIVER_VERSION = "580.95.05"
 
 
@@ -40,6 +42,7 @@ class Scenario:
     driver_version: str
     cards: tuple[SimulatedCard, ...]
     events: tuple[Event, ...] = ()
+    workloads: tuple[SimulatedWorkload, ...] = ()
 
 
 def scenario_names() -> tuple[str, ...]:
@@ -99,6 +102,7 @@ def _scenario(name: str, document: dict[str, Any], including: tuple[str, ...]) -
     section = Section("the file", document, SCENARIO_KEYS)
     cards: list[SimulatedCard] = []
     events: list[Event] = []
+    workloads: list[SimulatedWorkload] = []
     for place, other in section.rows("include"):
         if not isinstance(other, str):
             raise ScenarioError(f"{place} is {other!r}; want a scenario's name or YAML file")
@@ -106,11 +110,20 @@ def _scenario(name: str, document: dict[str, Any], including: tuple[str, ...]) -
             raise ScenarioError(f"{place}: {other} includes itself; take that include out")
         included = load_scenario(other, including)
         events += (_moved(event, len(cards)) for event in included.events)
+        moved = (_moved_workload(each, len(cards)) for each in included.workloads)
+        _add_workloads(workloads, moved, f"{place}: {other}")
         cards += included.cards
+    own_workloads: list[SimulatedWorkload] = []
+    for place, row in section.rows("workloads"):
+        _add_workloads(own_workloads, [workload_of(place, row, name)], place)
     own = [
-        card_of(place, f"{name}/{position}", row)
+        card_of(place, f"{name}/{position}", row, {each.name: each for each in own_workloads})
         for position, (place, row) in enumerate(section.rows("cards"))
     ]
+    _check_grants(own_workloads, len(own))
+    _add_workloads(
+        workloads, (_moved_workload(each, len(cards)) for each in own_workloads), "the file"
+    )
     events += (
         _moved(event_of(place, row, own, name), len(cards)) for place, row in section.rows("events")
     )
@@ -123,6 +136,7 @@ def _scenario(name: str, document: dict[str, Any], including: tuple[str, ...]) -
         driver_version=str(document.get("driver_version", DEFAULT_DRIVER_VERSION)),
         cards=(*cards, *own),
         events=tuple(events),
+        workloads=tuple(workloads),
     )
 
 
@@ -136,6 +150,32 @@ def _check_places(cards: Sequence[SimulatedCard]) -> None:
                 f"cards {taken[bus_id]} and {index} both stand at {bus_id}; change a pci_bus_id"
             )
         taken[bus_id] = index
+
+
+def _add_workloads(
+    known: list[SimulatedWorkload], more: Iterable[SimulatedWorkload], place: str
+) -> None:
+    """Add workloads to those that are known, and refuse a name that is taken."""
+    for each in more:
+        if each.name in {other.name for other in known}:
+            raise ScenarioError(f"{place}: there is a workload {each.name} already; rename one")
+        known.append(each)
+
+
+def _check_grants(workloads: Iterable[SimulatedWorkload], card_count: int) -> None:
+    """Refuse a card that is granted and not there. Raises ScenarioError."""
+    for workload in workloads:
+        for position in workload.cards:
+            if position >= card_count:
+                raise ScenarioError(
+                    f"workload {workload.name}: there is no card {position}; want a position from "
+                    f"0 to {card_count - 1}"
+                )
+
+
+def _moved_workload(workload: SimulatedWorkload, count: int) -> SimulatedWorkload:
+    """Let a workload have the same cards after `count` others have come before them."""
+    return replace(workload, cards=tuple(position + count for position in workload.cards))
 
 
 def _moved(event: Event, count: int) -> Event:

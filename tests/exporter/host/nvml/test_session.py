@@ -54,6 +54,7 @@ def test_a_card_is_known_by_what_the_driver_says_of_it(simulate: Simulate) -> No
         pci_bus_id="00000000:08:00.0",
         mig="disabled",
         virtualization="none",
+        minor=1,
     )
     assert card.driver_version == "580.95.05"
 

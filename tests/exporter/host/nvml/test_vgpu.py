@@ -23,7 +23,7 @@ from rightslice.exporter.simulate.card import VgpuInstance as Guest
 ACTIVE, UTILISATION = "nvmlDeviceGetActiveVgpus", "nvmlDeviceGetVgpuUtilization"
 UUID, TYPE = "nvmlVgpuInstanceGetUUID", "nvmlVgpuInstanceGetType"
 USAGE, LICENCE = "nvmlVgpuInstanceGetFbUsage", "nvmlVgpuInstanceGetLicenseInfo_v2"
-TYPE_NAME = "nvmlVgpuTypeGetName"
+TYPE_NAME, VM_ID = "nvmlVgpuTypeGetName", "nvmlVgpuInstanceGetVmID"
 STATE_V2, STATE = "nvmlDeviceGetVgpuSchedulerState_v2", "nvmlDeviceGetVgpuSchedulerState"
 FEATURES = "nvmlDeviceGetGridLicensableFeatures_v4"
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
@@ -182,6 +182,69 @@ def test_memory_and_licence_that_are_not_told_are_unknown(simulate: Simulate) ->
     (instance,) = instances_of(card)
 
     assert (instance.memory_used_bytes, instance.is_licensed) == (None, None)
+
+
+def test_a_guest_is_told_with_its_virtual_machine(simulate: Simulate) -> None:
+    machines = [Guest("A16-4Q", vm_id=vm_id) for vm_id in ("17", "18")]
+    node = simulate(hosting(*machines))
+    (card,) = node.open()
+    asked = calls_of(node, VM_ID)
+    reader = card.reader(VgpuReader)
+
+    guests = reader.guests()
+
+    assert guests is not None
+    assert [(row.number, row.vm_id, row.gpu_instance_id) for row in guests] == [
+        (FIRST_ID, "17", ""),
+        (SECOND_ID, "18", ""),
+    ]
+    assert reader.guests() == guests
+    assert len(asked) == 2
+
+
+def test_a_number_that_was_given_again_is_another_guest(simulate: Simulate) -> None:
+    node = simulate(hosting(guest()))
+    (card,) = node.open()
+    reader = card.reader(VgpuReader)
+    reader.guests()
+    node.answer(UUID, text(b"another"))
+    node.answer(VM_ID, lambda *arguments: text(b"19")(*arguments[:3]))
+
+    guests = reader.guests()
+
+    assert guests is not None
+    assert [(row.uuid, row.vm_id) for row in guests] == [("another", "19")]
+
+
+def test_shares_are_those_since_they_were_last_taken_whoever_else_reads(
+    simulate: Simulate,
+) -> None:
+    node = simulate(hosting(guest(), guest()))
+    (card,) = node.open()
+    reader = card.reader(VgpuReader)
+    busy(node, (1_000_000, FIRST_ID, 10))
+    busy(node, (2_000_000, FIRST_ID, 20))
+    assert busy(node, (3_000_000, FIRST_ID, 40)) == [40.0, None]
+
+    assert reader.take_shares() == {FIRST_ID: 0.3}
+    assert reader.take_shares() == {}
+
+
+def test_shares_that_nobody_takes_go_with_their_guest(simulate: Simulate) -> None:
+    node = simulate(hosting(guest(), guest()))
+    (card,) = node.open()
+    busy(node, (1_000_000, SECOND_ID, 10))
+    busy(node, (2_000_000, SECOND_ID, 20))
+    node.answer(ACTIVE, only_the_first)
+
+    busy(node, (3_000_000, FIRST_ID, 40))
+
+    assert card.reader(VgpuReader).take_shares() == {FIRST_ID: 0.4}
+
+
+def only_the_first(_: Any, count: Any, numbers: Any) -> int:
+    count._obj.value, numbers[0] = 1, FIRST_ID
+    return int(pynvml.NVML_SUCCESS)
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,17 @@ import logging
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_uint, c_ulonglong
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pynvml
 
+from rightslice.exporter.host.attribution import Attribution
 from rightslice.exporter.host.nvml.calls import SUCCESS, Answer, Calls, call
 from rightslice.exporter.host.nvml.errors import ABSENT_CODES, Reason
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.host.nvml.rows import Rows
 from rightslice.exporter.host.nvml.samples import SampleRing
+from rightslice.exporter.timeslice import SLICE_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,8 @@ class CardIdentity:
     pci_bus_id: str
     mig: str
     virtualization: str
+    # Of its device file /dev/nvidiaN, by which some orchestrators call it; None where not told.
+    minor: int | None = None
 
     @property
     def has_mig_on(self) -> bool:
@@ -90,8 +93,10 @@ class NvmlCard:
     identity: CardIdentity
     handle: Any
     driver_version: str
-    # Where the node's processes are seen, by the ids that NVML gives.
-    procfs: Path = Path("/proc")
+    # Who holds and uses the node's cards.
+    attribution: Attribution
+    # How long a context keeps the engine while others want it; no call tells it.
+    timeslice_seconds: float = SLICE_SECONDS
     # "dedicated", "unified" (no memory of its own), "os_managed" (the kernel owns the card's memory
     # and keeps pages after a process ended), or empty while not known.
     memory_kind: str = ""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rightslice.exporter.host.nvml.card import NvmlCard
 
 FIRST_BUFFER_LENGTH = 64
+GRAPHICS = "nvmlDeviceGetGraphicsRunningProcesses"
+MPS = "nvmlDeviceGetMPSComputeRunningProcesses"
+QUIET_ROUNDS = 5
 # Drivers in which the v3 list has a longer row than the binding knows, so that every second process
 # id is garbage; the v2 list is right there.
 LONG_ROW_DRIVERS = ((535, 43), (535, 104))
@@ -42,6 +45,7 @@ class ProcessLists:
         self._rows = Rows(pynvml.c_nvmlProcessInfo_v2_t, FIRST_BUFFER_LENGTH)
         self._lists: dict[str, list[GpuProcess] | None] = {}
         self._round = -1
+        self._quiet_until: dict[str, int] = {}
         first, end = LONG_ROW_DRIVERS
         has_long_rows = first <= version_of(card.driver_version) < end
         self._endings = ("_v2",) if has_long_rows else ("_v3", "_v2")
@@ -50,17 +54,19 @@ class ProcessLists:
         return self._read("nvmlDeviceGetComputeRunningProcesses")
 
     def graphics(self) -> list[GpuProcess] | None:
-        return self._read("nvmlDeviceGetGraphicsRunningProcesses")
+        return self._read(GRAPHICS)
 
     def mps(self) -> list[GpuProcess] | None:
-        return self._read("nvmlDeviceGetMPSComputeRunningProcesses")
+        return self._read(MPS)
 
     def every(self) -> list[GpuProcess] | None:
         """Merge the lists: a process in several of them holds its memory once.
 
-        None where no list is told. Keyed by process and instance, with the larger memory.
+        None where no list is told. Keyed by process and instance, with the larger memory. Most
+        cards have neither graphics nor MPS: a list that was empty is asked for again only after
+        some rounds.
         """
-        lists = [self.compute(), self.graphics(), self.mps()]
+        lists = [self.compute(), self._unless_quiet(GRAPHICS), self._unless_quiet(MPS)]
         if all(rows is None for rows in lists):
             return None
         merged: dict[tuple[int, int | None, int | None], GpuProcess] = {}
@@ -71,13 +77,20 @@ class ProcessLists:
                 merged[key] = row
         return list(merged.values())
 
+    def _unless_quiet(self, function: str) -> list[GpuProcess] | None:
+        until_round = self._quiet_until.get(function, 0)
+        if function in self._lists or self._card.round_number >= until_round:
+            return self._read(function)
+        return []
+
     def _read(self, function: str) -> list[GpuProcess] | None:
         """Read a list, once per round."""
         if self._round != self._card.round_number:
             self._round = self._card.round_number
             self._lists.clear()
         if function not in self._lists:
-            self._lists[function] = self._read_first(function)
+            rows = self._lists[function] = self._read_first(function)
+            self._quiet_until[function] = self._round + (QUIET_ROUNDS if rows == [] else 0)
         return self._lists[function]
 
     def _read_first(self, function: str) -> list[GpuProcess] | None:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from ctypes import byref, c_uint
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pynvml
 
-from rightslice.exporter.host.nvml.calls import SUCCESS, call_for_text
+from rightslice.exporter.host.attribution import Attribution
+from rightslice.exporter.host.nvml.calls import SUCCESS, call, call_for_text
 from rightslice.exporter.host.nvml.card import (
     MIG_MODES,
     VIRTUALIZATION_MODES,
@@ -18,6 +19,7 @@ from rightslice.exporter.host.nvml.card import (
 )
 from rightslice.exporter.host.nvml.errors import ABSENT_CODES, NvmlError, Reason, text_of
 from rightslice.exporter.host.nvml.events import EventSet
+from rightslice.exporter.timeslice import SLICE_SECONDS
 
 PLACEHOLDER_UUID = re.compile(r"(GPU-)?[0-]*")
 # "Don't fail because there is no card": on mixed pools a node without one is not broken.
@@ -50,8 +52,9 @@ class NvmlSession:
     its place.
     """
 
-    def __init__(self, procfs: Path = Path("/proc")) -> None:
-        self._procfs = procfs
+    def __init__(self, attribution: Attribution, timeslice_seconds: float = SLICE_SECONDS) -> None:
+        self._attribution = attribution
+        self._timeslice_seconds = timeslice_seconds
         self.cards: tuple[NvmlCard, ...] = ()
         self.unopened: tuple[Unopened, ...] = ()
         self.duplicate_uuids: tuple[str, ...] = ()
@@ -148,7 +151,9 @@ class NvmlSession:
         if known is not None and replace(known.identity, index=identity.index) == identity:
             known.identity, known.handle = identity, handle
             return known
-        card = NvmlCard(identity, handle, self.driver_version, self._procfs)
+        card = NvmlCard(
+            identity, handle, self.driver_version, self._attribution, self._timeslice_seconds
+        )
         if self.was_open_or_failed:
             card.settling_seconds = SETTLING_SECONDS
         return card
@@ -172,7 +177,17 @@ def _listed_at(index: int, known: dict[str, NvmlCard]) -> tuple[Any, CardIdentit
             VIRTUALIZATION_MODES,
             before.virtualization if before else "",
         ),
+        minor=_minor(handle, before.minor if before else None),
     )
+
+
+def _minor(handle: Any, before: int | None) -> int | None:
+    """Read the number of the card's device file, which stays while the driver is loaded."""
+    if before is not None:
+        return before
+    number = c_uint()
+    code = call("nvmlDeviceGetMinorNumber", handle, byref(number))
+    return number.value if code == SUCCESS else None
 
 
 def _string(name: str, handle: Any, size: int) -> str:

@@ -53,13 +53,13 @@ def _memory_parts(device: Device) -> tuple[int, int, int]:
         levels = [instance.said.memory_used_bytes for instance in device.gpu_instances]
         used_bytes = int(sum(level.at(now_seconds) for level in levels))
     else:
-        used_bytes = int(card.memory_used_bytes.at(now_seconds))
+        used_bytes = device.used_bytes_at(now_seconds)
     return card.memory_total_bytes, used_bytes, card.memory_reserved_bytes
 
 
 def _utilisation(device: Device, reference: Any) -> int:
     rates = boundary.target(reference)
-    rates.gpu = round(100 * device.card.busy_ratio.at(device.now_seconds()))
+    rates.gpu = round(100 * device.busy_ratio_at(device.now_seconds()))
     rates.memory = round(100 * (device.at(device.card.dram_active_ratio) or 0))
     return SUCCESS
 
@@ -92,7 +92,7 @@ def _samples(
     for slot, step in enumerate(range(oldest + 1, newest + 1)):
         sample = slots[slot]
         sample.timeStamp = step * SAMPLE_PERIOD_US
-        busy_ratio = device.card.busy_ratio.at(step * SAMPLE_PERIOD_US / MICROSECONDS_PER_SECOND)
+        busy_ratio = device.busy_ratio_at(step * SAMPLE_PERIOD_US / MICROSECONDS_PER_SECOND)
         sample.sampleValue.uiVal = round(100 * busy_ratio)
     return SUCCESS
 
@@ -114,6 +114,7 @@ ON_CARDS: dict[str, boundary.Function] = {
     "nvmlDeviceGetVirtualizationMode": lambda device, mode: store(
         mode, VIRTUALIZATIONS.index(device.card.virtualization)
     ),
+    "nvmlDeviceGetMinorNumber": lambda device, number: store(number, device.index),
     "nvmlDeviceGetComputeMode": lambda device, mode: store(mode, pynvml.NVML_COMPUTEMODE_DEFAULT),
     "nvmlDeviceGetAddressingMode": _addressing_mode,
     "nvmlDeviceGetMemoryInfo": lambda device, memory: write_old_memory(

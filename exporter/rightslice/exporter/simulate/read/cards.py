@@ -2,6 +2,8 @@
 
 import re
 import uuid
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rightslice.exporter.simulate.card import (
@@ -23,6 +25,7 @@ from rightslice.exporter.simulate.faults import FAULTS
 from rightslice.exporter.simulate.load import Level
 from rightslice.exporter.simulate.read.section import Section, is_number
 from rightslice.exporter.simulate.read.slices import MIG_KEYS, VGPU_KEYS, mig_of, vgpu_of
+from rightslice.exporter.simulate.workload import SimulatedWorkload
 
 UUID_SPACE = uuid.UUID("6f1f7c1e-5f0e-5c43-9d59-7d4f3f9f2b1a")
 CARD_KEYS = frozenset(
@@ -37,6 +40,7 @@ CARD_KEYS = frozenset(
         "sm_active_ratio",
         "sm_occupancy_ratio",
         "dram_active_ratio",
+        "context_switches_per_second",
         "power_watts",
         "temperature_celsius",
         "memory_temperature_celsius",
@@ -55,7 +59,7 @@ CARD_KEYS = frozenset(
     )
 )
 BUS_ID = re.compile(r"[0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
-PROCESS_KEYS = ("pid", "memory_mib", "kind")
+PROCESS_KEYS = ("pid", "memory_mib", "kind", "workload", "busy_ratio")
 WORKLOAD_KEYS = ("namespace", "pod", "container")
 ECC_KEYS = ("corrected", "uncorrected")
 REMAP_KEYS = ("correctable", "uncorrectable", "pending", "failure")
@@ -64,12 +68,18 @@ NVLINK_KEYS = ("links", "active", *TRAFFIC_KEYS)
 PCIE_KEYS = ("width", "width_max", "generation", "generation_max", *TRAFFIC_KEYS)
 
 
-def card_of(place: str, key: str, value: Any) -> SimulatedCard:
-    """Read one card. `key` gives it its UUID and its own wandering of levels."""
+def card_of(
+    place: str, key: str, value: Any, workloads: Mapping[str, SimulatedWorkload]
+) -> SimulatedCard:
+    """Read one card. `key` gives it its UUID and its own wandering of levels.
+
+    `workloads` are those that its processes may be of, by name.
+    """
     row = Section(place, value, CARD_KEYS)
     name = row.text("name")
     memory_total_bytes = int(row.number("memory_total_mib") * BYTES_PER_MIB)
-    processes = tuple(_process(*told) for told in row.rows("processes"))
+    processes = tuple(_process(*told, key, workloads) for told in row.rows("processes"))
+    is_sum = bool(processes) and "memory_used_mib" not in row and "busy_ratio" not in row
     workload = row.section("workload", WORKLOAD_KEYS)
     mig = row.section("mig", MIG_KEYS)
     vgpu = row.section("vgpu", VGPU_KEYS)
@@ -78,14 +88,18 @@ def card_of(place: str, key: str, value: Any) -> SimulatedCard:
         name=name,
         memory_total_bytes=memory_total_bytes,
         memory_reserved_bytes=int(row.number("memory_reserved_mib", 0) * BYTES_PER_MIB),
-        memory_used_bytes=_required(row, "memory_used_mib", f"{key} memory", BYTES_PER_MIB),
-        busy_ratio=_required_ratio(row, "busy_ratio", f"{key} busy"),
+        memory_used_bytes=NEVER
+        if is_sum
+        else _required(row, "memory_used_mib", f"{key} memory", BYTES_PER_MIB),
+        busy_ratio=NEVER if is_sum else _required_ratio(row, "busy_ratio", f"{key} busy"),
+        is_sum_of_processes=is_sum,
         sm_active_ratio=_required_ratio(row, "sm_active_ratio", f"{key} sm"),
         process_count=row.whole("process_count", len(processes) or (1 if workload else 0)),
         workload=None if workload is None else _workload(workload),
         faults=faults_of(row) if "faults" in row else {},
         dram_active_ratio=row.ratio("dram_active_ratio", f"{key} dram"),
         sm_occupancy_ratio=row.ratio("sm_occupancy_ratio", f"{key} occupancy"),
+        context_switches_per_second=row.level("context_switches_per_second", f"{key} switches"),
         power_watts=row.level("power_watts", f"{key} power"),
         temperature_celsius=row.level("temperature_celsius", f"{key} temperature"),
         memory_temperature_celsius=row.level("memory_temperature_celsius", f"{key} hbm"),
@@ -145,13 +159,25 @@ def _workload(row: Section) -> Workload:
     return Workload(row.text("namespace"), row.text("pod"), row.text("container"))
 
 
-def _process(place: str, value: Any) -> Process:
+def _process(
+    place: str, value: Any, key: str, workloads: Mapping[str, SimulatedWorkload]
+) -> Process:
     row = Section(place, value, PROCESS_KEYS)
     unknown = row.required("memory_mib") is None
-    return Process(
+    process = Process(
         row.whole("pid"),
         None if unknown else int(row.number("memory_mib") * BYTES_PER_MIB),
         row.word("kind", PROCESS_KINDS, "compute"),
+        busy_ratio=row.ratio("busy_ratio", f"{key} {row.whole('pid')} busy") or NEVER,
+    )
+    if "workload" not in row:
+        return process
+    workload = workloads[row.word("workload", workloads, "")]
+    return replace(
+        process,
+        workload=workload.name,
+        since_seconds=workload.since_seconds,
+        until_seconds=workload.until_seconds,
     )
 
 

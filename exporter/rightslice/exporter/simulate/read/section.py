@@ -46,8 +46,8 @@ class Section:
 
     def word(self, key: str, words: Collection[str], default: str) -> str:
         value = self._values.get(key, default)
-        if value not in words:
-            raise self.wrong(key, f"one of {', '.join(words)}")
+        if not isinstance(value, str) or value not in words:
+            raise self.wrong(key, f"one of {', '.join(words)}" if words else "none: there is none")
         return str(value)
 
     def flag(self, key: str, *, default: bool) -> bool:

@@ -29,7 +29,7 @@ INSTANCE_KEYS = (
     "compute",
 )
 VGPU_KEYS = ("scheduler", "licensed", "instances")
-VGPU_INSTANCE_KEYS = ("type", "memory_used_mib", "busy_ratio", "licensed")
+VGPU_INSTANCE_KEYS = ("type", "memory_used_mib", "busy_ratio", "licensed", "vm_id")
 
 
 def mig_of(section: Section, key: str, card_name: str) -> Mig:
@@ -107,4 +107,5 @@ def _vgpu_instance(place: str, value: Any, seed_key: str) -> VgpuInstance:
         or NEVER,
         busy_ratio=row.ratio("busy_ratio", f"{seed_key} busy") or NEVER,
         licensed=row.flag("licensed", default=True),
+        vm_id=row.text("vm_id") if "vm_id" in row else None,
     )

@@ -1,0 +1,84 @@
+"""Memory of each workload on a card, and what of the card's memory is nobody's."""
+
+from collections.abc import Iterator
+
+from rightslice.contract.metrics import GPU_MEMORY_UNATTRIBUTED_BYTES
+from rightslice.contract.spec import Sample
+from rightslice.contract.workload_metrics import (
+    GPU_MEMORY_HIDDEN_BYTES,
+    WORKLOAD_MEMORY_USED_BYTES,
+    WORKLOAD_MEMORY_USED_PEAK_BYTES,
+    WORKLOAD_MEMORY_USED_RATIO,
+)
+from rightslice.exporter.collector import Collector
+from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.processes import GpuProcess
+from rightslice.exporter.plausible import is_plausible
+from rightslice.exporter.tenancy import Part, Tenancy, labels_of
+from rightslice.exporter.tenants import Tenants, total_bytes
+
+
+def used_bytes(processes: list[GpuProcess], most_bytes: int) -> int | None:
+    """Add up the memory of processes; None where one is not told, or cannot be."""
+    total_bytes = 0
+    for process in processes:
+        if process.used_bytes is None or process.used_bytes > most_bytes:
+            return None
+        total_bytes += process.used_bytes
+    return total_bytes
+
+
+def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
+    tenants = gpu.reader(Tenants)
+    tenancy = tenants.read()
+    for part in tenancy.parts:
+        is_shared = tenants.has_shared(part.key)
+        yield from _part(gpu, tenancy, part, covered_seconds, is_shared=is_shared)
+    if tenancy.is_listed and not gpu.identity.has_mig_on:
+        yield from _rest(gpu, tenancy)
+
+
+def _part(
+    gpu: NvmlCard, tenancy: Tenancy, part: Part, covered_seconds: float, *, is_shared: bool
+) -> Iterator[Sample]:
+    all_bytes = total_bytes(gpu, part)
+    if all_bytes is None or not tenancy.is_seen(part):
+        return
+    used = used_bytes(part.processes, all_bytes)
+    if used is None or used > all_bytes:
+        return
+    labels = labels_of(gpu.id, part.key)
+    yield Sample(WORKLOAD_MEMORY_USED_BYTES, used, labels)
+    yield Sample(WORKLOAD_MEMORY_USED_PEAK_BYTES, used, labels)
+    if is_shared:
+        yield Sample(WORKLOAD_MEMORY_USED_RATIO, used / all_bytes, labels, covered_seconds)
+
+
+def _rest(gpu: NvmlCard, tenancy: Tenancy) -> Iterator[Sample]:
+    """Tell what is of hidden processes, and what is of none."""
+    memory = gpu.memory()
+    if memory is None or not is_plausible(memory):
+        return
+    hidden = used_bytes(tenancy.hidden, memory.total_bytes)
+    if hidden is None:
+        return
+    yield Sample(GPU_MEMORY_HIDDEN_BYTES, hidden, (gpu.id,))
+    owned_processes = [row for part in tenancy.parts for row in part.processes]
+    owned = used_bytes(owned_processes, memory.total_bytes)
+    # A driver that counts its reserve as used would have us call that nobody's.
+    if owned is not None and memory.reserved_bytes is not None:
+        left_bytes = max(memory.used_bytes - owned - hidden, 0)
+        yield Sample(GPU_MEMORY_UNATTRIBUTED_BYTES, left_bytes, (gpu.id,))
+
+
+COLLECTOR = Collector(
+    (
+        WORKLOAD_MEMORY_USED_BYTES,
+        WORKLOAD_MEMORY_USED_PEAK_BYTES,
+        WORKLOAD_MEMORY_USED_RATIO,
+        GPU_MEMORY_HIDDEN_BYTES,
+        GPU_MEMORY_UNATTRIBUTED_BYTES,
+    ),
+    devices=lambda host: host.gpus,
+    collect=collect,
+)

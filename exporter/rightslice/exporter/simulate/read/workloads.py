@@ -1,0 +1,106 @@
+"""Reads the workloads of a scenario."""
+
+import math
+import re
+from typing import Any
+
+from rightslice.exporter.host.owners.workload import POD, PROCESS
+from rightslice.exporter.simulate.card import NEVER, ScenarioError
+from rightslice.exporter.simulate.read.section import Section, is_number
+from rightslice.exporter.simulate.workload import (
+    CGROUPS,
+    DEVICE_IDS,
+    KINDS,
+    LIMIT_SOURCES,
+    RUNTIMES,
+    SimulatedWorkload,
+)
+
+NAME = re.compile(r"[a-z0-9.-]+")
+WORKLOAD_KEYS = (
+    "name",
+    "kind",
+    "namespace",
+    "pod",
+    "container",
+    "cards",
+    "device_ids",
+    "resource",
+    "runtime",
+    "cgroups",
+    "account",
+    "user_id",
+    "cpu_cores",
+    "labels",
+    "memory_limit_mib",
+    "hidden",
+    "since_seconds",
+    "until_seconds",
+    "listed_seconds",
+)
+
+
+def workload_of(place: str, value: Any, key: str) -> SimulatedWorkload:
+    """Read one workload. `key` tells its wandering levels from those of others."""
+    row = Section(place, value, WORKLOAD_KEYS)
+    name = row.text("name")
+    if not name:
+        raise row.wrong("name", "a name of its own")
+    since_seconds = row.number("since_seconds", 0)
+    until_seconds = row.number("until_seconds") if "until_seconds" in row else math.inf
+    if until_seconds <= since_seconds:
+        raise row.wrong("until_seconds", "a time after since_seconds")
+    if row.word("kind", KINDS, PROCESS) == POD:
+        _require_names(row)
+    limits = row.section("memory_limit_mib", LIMIT_SOURCES)
+    return SimulatedWorkload(
+        name=name,
+        kind=row.word("kind", KINDS, "process"),
+        namespace=row.text("namespace", ""),
+        pod=row.text("pod", ""),
+        container=row.text("container", ""),
+        cards=tuple(_cards(row)),
+        device_ids=row.word("device_ids", DEVICE_IDS, "uuid"),
+        resource=row.text("resource", "nvidia.com/gpu"),
+        runtime=row.word("runtime", RUNTIMES, "containerd"),
+        cgroups=row.word("cgroups", CGROUPS, "systemd"),
+        account=row.text("account", ""),
+        user_id=row.whole("user_id", 0),
+        cpu_cores=row.level("cpu_cores", f"{key}/{name} cpu") or NEVER,
+        labels=_labels(row),
+        memory_limit_mib={
+            source: limits.whole(source) for source in LIMIT_SOURCES if source in limits
+        }
+        if limits is not None
+        else {},
+        is_hidden=row.flag("hidden", default=False),
+        since_seconds=since_seconds,
+        until_seconds=until_seconds,
+        listed_seconds=row.number("listed_seconds", 0),
+    )
+
+
+def _require_names(row: Section) -> None:
+    """Refuse a pod that could have no log folder."""
+    for key in ("namespace", "pod"):
+        row.required(key)
+        if not NAME.fullmatch(row.text(key)):
+            raise row.wrong(key, "a name of small letters, digits and hyphens")
+
+
+def _cards(row: Section) -> list[int]:
+    cards = []
+    for place, position in row.rows("cards"):
+        if not is_number(position) or position < 0 or position != int(position):
+            raise ScenarioError(f"{place} is {position!r}; want a card's position, from 0")
+        cards.append(int(position))
+    return cards
+
+
+def _labels(row: Section) -> dict[str, str]:
+    if "labels" not in row:
+        return {}
+    labels = row.required("labels")
+    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+        raise row.wrong("labels", "a mapping of label names to texts")
+    return {str(name): text for name, text in labels.items()}
