@@ -83,6 +83,7 @@ def node(folder: Path, uuids: list[str], *, is_everywhere: bool) -> Iterator[lis
             f"--path.procfs={paths.procfs}",
             f"--path.logs={paths.pods}",
             f"--path.docker={paths.docker}",
+            f"--path.hami={paths.hami}",
             f"--path.kubelet-socket={paths.kubelet_socket}",
         ]
 

@@ -86,7 +86,6 @@ def test_samples_that_nobody_takes_do_not_pile_up_and_their_time_counts() -> Non
     "shares",
     [
         pytest.param({7: 0.2}, id="the driver's samples of the process say less"),
-        pytest.param({7: 0.0}, id="and saw it not at all"),
         pytest.param(None, id="and are not told"),
     ],
 )
@@ -102,6 +101,25 @@ def test_one_that_is_alone_has_exactly_what_the_card_had_and_never_waits(
     assert (use.wait_ratio, use.upper_bound_ratio) == (0.0, 0.0)
     assert (use.is_estimated, use.may_be_low) == (False, False)
     assert (block.unattributed_ratio, block.is_inconsistent) == (0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("own_ratio", "card_ratio", "has_strangers", "had_ratio"),
+    [
+        pytest.param(0.0, 0.1, False, 0.1, id="so little use that the driver may have missed it"),
+        pytest.param(0.0, 0.7, False, 0.0, id="much use, and none of it its own"),
+        pytest.param(0.2, 0.7, True, 0.2, id="somebody else had some of it"),
+        pytest.param(0.8, 0.7, True, 0.7, id="no more than the card had"),
+    ],
+)
+def test_one_that_is_alone_is_not_charged_with_what_came_and_went_unseen(
+    own_ratio: float, card_ratio: float, has_strangers: bool, had_ratio: float
+) -> None:
+    block = use_of({7: TRAIN}, {7: own_ratio}, card(card_ratio), None, has_strangers=has_strangers)
+
+    assert block is not None
+    assert busy_ratios(block) == {TRAIN: pytest.approx(had_ratio)}
+    assert block.unattributed_ratio == pytest.approx(card_ratio - had_ratio)
 
 
 def test_one_that_is_alone_on_a_card_that_tells_nothing_has_what_its_own_samples_say() -> None:

@@ -12,6 +12,7 @@ from rightslice.exporter.logs import (
     DescriptorHandler,
     RepeatFilter,
     Writer,
+    set_up,
 )
 
 NOON_SECONDS = 1_700_000_000.0
@@ -103,3 +104,20 @@ def test_a_line_that_no_terminal_can_show_is_written_all_the_same() -> None:
     assert os.read(reading, 4096) == b"card ?\n"
     os.close(reading)
     os.close(writing)
+
+
+def test_a_line_bears_its_level_once(capfd: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    root.handlers.clear()  # else they are closed
+    try:
+        writer = set_up("info")
+        logging.getLogger("rightslice.test").info("the %s", "words")
+        writer.wait_until_written(5)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+    (written,) = capfd.readouterr().err.splitlines()
+    assert written.endswith(" INFO rightslice.test: the words")
+    assert written.count("INFO") == 1

@@ -7,12 +7,13 @@ import re
 import subprocess
 from collections import Counter
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from support.golden import assert_golden
 from support.lanes import in_threads
-from support.pages import MOST_SERIES_PER_CARD, REPEATABLE_COLLECTORS
+from support.pages import MOST_SERIES_PER_CARD, REPEATABLE_COLLECTORS, from_text
 from support.simulated import IDENTITY, START_SECONDS
 
 from rightslice.exporter.collectors import load
@@ -107,3 +108,25 @@ def test_a_card_with_every_reading_keeps_to_the_budget_of_series() -> None:
 
     assert len(series) == 8
     assert max(series.values()) <= MOST_SERIES_PER_CARD
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("kind: pod\n    cgroups: v1", id="all of them"),
+        pytest.param("kind: pod\n    runtime: docker\n    cgroups: cgroupfs", id="Docker"),
+    ],
+)
+def test_pods_hold_their_cards_in_whatever_cgroups_they_are(change: str, tmp_path: Path) -> None:
+    shipped = files("rightslice.exporter.simulate").joinpath("scenarios", "five-tenants.yaml")
+    path = tmp_path / "mine.yaml"
+    path.write_text(shipped.read_text().replace("kind: pod", change, 1))
+
+    rows = from_text(page_of(str(path)).encode())
+
+    allocated = [
+        value for name, _, value in rows if name == "rightslice_gpu_allocated_seconds_total"
+    ]
+    unrequested = [value for name, _, value in rows if "unrequested_busy" in name]
+    assert allocated == [ROUNDS - 1]
+    assert unrequested == [0]

@@ -62,6 +62,7 @@ def test_every_value_can_come_from_the_environment() -> None:
             "RIGHTSLICE_PATH_SYSFS": "/host/sys",
             "RIGHTSLICE_PATH_PROCFS": "/host/proc",
             "RIGHTSLICE_PATH_KMSG": "/host/kmsg",
+            "RIGHTSLICE_PATH_HAMI": "/host/vgpu",
             "RIGHTSLICE_COLLECTOR_GPU_MEMORY": "false",
             "RIGHTSLICE_REVISION": "abc123",
         },
@@ -72,7 +73,9 @@ def test_every_value_can_come_from_the_environment() -> None:
     assert settings.scenario == "fleet"
     assert settings.log_level == "debug"
     assert settings.min_cards == 8
-    assert settings.paths == Paths(Path("/host/sys"), Path("/host/proc"), Path("/host/kmsg"))
+    assert settings.paths == Paths(
+        Path("/host/sys"), Path("/host/proc"), Path("/host/kmsg"), hami=Path("/host/vgpu")
+    )
     assert set(ENABLED) - set(settings.collectors) == {"gpu_memory"}
     assert settings.revision == "abc123"
 
@@ -83,6 +86,20 @@ def test_an_empty_variable_says_nothing(capsys: pytest.CaptureFixture[str]) -> N
     settings = read_settings([], {f"RIGHTSLICE_{name}": "" for name in names})
 
     assert settings == read_settings([], {})
+    assert capsys.readouterr().err == ""
+
+
+def test_a_flag_that_a_simulated_node_does_without_is_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--path.procfs=/host/proc", "--path.sysfs=/sys"]
+
+    read_settings([*arguments, "--simulate=fleet"], {})
+    assert capsys.readouterr().err == (
+        "rightslice-exporter: warning: --path.procfs has no effect with --simulate: "
+        "the simulated node has its own\n"
+    )
+    read_settings(arguments, {})
     assert capsys.readouterr().err == ""
 
 
@@ -323,6 +340,7 @@ def test_a_wrong_variable_ends_with_2_and_names_its_flag(
         "--path.kmsg",
         "--path.logs",
         "--path.docker",
+        "--path.hami",
         "--path.kubelet-socket",
         "--gpu.timeslice",
         "--kubelet.pods-url",

@@ -66,8 +66,10 @@ WORKLOAD_OBSERVED_SECONDS_TOTAL = _of_workload(
     "rightslice_workload_observed_seconds_total",
     Kind.COUNTER,
     Unit.SECONDS,
-    "Seconds in which the workload's use of the card could be seen, whether or not it used it.",
-    absent="where a PID namespace hides its processes",
+    "Seconds in which the workload's memory (memory), or its busy time (busy), could be seen, "
+    "whether or not it used the card.",
+    absent="where a PID namespace hides its processes; busy: wherever its busy seconds are",
+    more_labels=("signal",),
 )
 WORKLOAD_CPU_SECONDS_TOTAL = _of_workload(
     "rightslice_workload_cpu_seconds_total",
@@ -191,8 +193,8 @@ GPU_INCONSISTENT_USE_TOTAL = MetricSpec(
     "rightslice_gpu_inconsistent_use_total",
     Kind.COUNTER,
     Unit.NONE,
-    "Readings in which the use of single processes was more than 0.3 below that of the card: then "
-    "their sum is trusted.",
+    "Readings in which the use of single processes added up to more than 0.3 above or below that "
+    "of the card: above, they are made smaller to fit; below, their sum is believed for the wait.",
     absent="where the driver does not tell the use of single processes",
     source="NVML, use by process and of the card",
 )
@@ -218,7 +220,8 @@ ATTRIBUTION_AGE_SECONDS = MetricSpec(
     "rightslice_attribution_age_seconds",
     Kind.GAUGE,
     Unit.SECONDS,
-    "Time since the source last told who holds which card; what it told last is used on.",
+    "Age of what the kubelet told last of who holds which card (kubelet), or of whose the pods are "
+    "(kubelet_pods), when it was last asked: every 10 s, and 30 s.",
     ("source",),
     absent="until it has told something",
     source="the exporter itself",
@@ -227,8 +230,9 @@ ATTRIBUTION_UNMAPPED_DEVICES = MetricSpec(
     "rightslice_attribution_unmapped_devices",
     Kind.GAUGE,
     Unit.NONE,
-    "Devices that look like GPUs and were granted to pods, and that are no card or instance that "
-    "this exporter knows.",
+    "Ids of GPU resources and claims of GPUs that were granted to containers, and that have a "
+    "shape that no rule understands: which card they mean is not known. A resource that is named "
+    "after a network is none of GPUs.",
     ("source",),
     absent="until it has told something",
     source="kubelet, pod resources",

@@ -62,6 +62,8 @@ class Writer(QueueHandler):
     def __init__(self, handler: logging.Handler) -> None:
         self._lines: queue.Queue[logging.LogRecord] = queue.Queue(MOST_WAITING_LINES)
         super().__init__(self._lines)
+        # Without one of its own, logging would give it that of a line, which `handler` makes.
+        self.setFormatter(logging.Formatter("%(message)s"))
         self._handler = handler
         threading.Thread(target=self._write, name="log", daemon=True).start()
 

@@ -203,6 +203,11 @@ def parser() -> argparse.ArgumentParser:
         ("logs", "/var/log/pods", "the kubelet's log folders; their names tell which pod is which"),
         ("docker", "/var/lib/docker", "Docker's folder, where it keeps what containers are called"),
         (
+            "hami",
+            "/usr/local/vgpu/containers",
+            "HAMi's folder of containers, where it keeps how much memory each was promised",
+        ),
+        (
             "kubelet-socket",
             "/var/lib/kubelet/pod-resources/kubelet.sock",
             "the kubelet's socket that tells which pod was granted which card",
@@ -230,7 +235,8 @@ def parser() -> argparse.ArgumentParser:
         "--simulate",
         dest="scenario",
         metavar="SCENARIO",
-        help="serve a simulated node instead of this machine; a scenario's name or YAML file",
+        help="serve a simulated node instead of this machine, whatever --path flags say; a "
+        "scenario's name or YAML file",
     )
     flags.add_argument(
         "--log.level",
@@ -347,6 +353,22 @@ def _unknown_variables(flags: argparse.ArgumentParser, environment: Mapping[str,
     )
 
 
+def _idle_flags(flags: argparse.ArgumentParser, given: argparse.Namespace) -> list[str]:
+    """Give the flags that say where this machine's files are, while another node is served."""
+    if not given.scenario:
+        return []
+    return [
+        name
+        for action in flags._actions
+        if (name := action.option_strings[0]).startswith("--path.")
+        and str(getattr(given, action.dest)) != action.default
+    ]
+
+
+def _warn(text: str) -> None:
+    print(f"{PROGRAM}: warning: {text}", file=sys.stderr)  # noqa: T201
+
+
 def _is_utf8(text: str) -> bool:
     """Tell whether the page can hold it; bytes of another encoding cannot be written."""
     try:
@@ -363,12 +385,11 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     """
     flags = parser()
     given = flags.parse_args([*_environment_arguments(flags, environment), *arguments])
-    unknown = _unknown_variables(flags, environment)
+    unknown, idle = _unknown_variables(flags, environment), _idle_flags(flags, given)
     if unknown:
-        print(  # noqa: T201
-            f"{PROGRAM}: warning: no flag is set by {', '.join(unknown)}; see --help",
-            file=sys.stderr,
-        )
+        _warn(f"no flag is set by {', '.join(unknown)}; see --help")
+    if idle:
+        _warn(f"{', '.join(idle)} has no effect with --simulate: the simulated node has its own")
     node = given.node or environment.get("NODE_NAME") or socket.gethostname()
     revision = environment.get(REVISION_VARIABLE, "")
     for what, text in (("the node's name (--node.name)", node), (REVISION_VARIABLE, revision)):
@@ -390,6 +411,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
             kmsg=given.path_kmsg,
             pods=given.path_logs,
             docker=given.path_docker,
+            hami=given.path_hami,
             kubelet_socket=given.path_kubelet_socket,
         ),
         pods_client=client,

@@ -7,7 +7,7 @@ from rightslice.exporter.host.holders import Held
 from rightslice.exporter.host.kubelet.device_ids import DeviceId
 from rightslice.exporter.host.nvml.processes import GpuProcess
 from rightslice.exporter.host.owners.owners import Owner
-from rightslice.exporter.host.owners.workload import SLURM_JOB, Workload
+from rightslice.exporter.host.owners.workload import SLURM_JOB, Workload, pod_of
 
 # No instance: the card as a whole.
 WHOLE_CARD = ""
@@ -37,7 +37,7 @@ class Part:
     @property
     def pod(self) -> tuple[str, ...]:
         """What it shares with the other containers of its pod, or steps of its job."""
-        return _pod(self.workload)
+        return pod_of(self.workload)
 
 
 Parts = dict[Key, Part]
@@ -75,9 +75,15 @@ class Tenancy:
     def is_seen(self, part: Part) -> bool:
         """Tell whether the workload's use of the card can be seen.
 
-        A process that is hidden may be anybody's: who has none then may have that one.
+        A process that is hidden, or of a pod without a name, may be anybody's: who has none then
+        may have that one.
         """
-        return self.is_listed and (bool(part.processes) or not self.hidden)
+        return self.is_listed and (bool(part.processes) or not (self.hidden or self.has_nameless))
+
+    @property
+    def has_nameless(self) -> bool:
+        """Tell whether a pod is here that goes by its uid."""
+        return any(part.workload.is_nameless for part in self.parts)
 
 
 def labels_of(uuid: str, key: Key) -> tuple[str, ...]:
@@ -139,14 +145,17 @@ def _judge(parts: Iterable[Part], granted: Sequence[Part], held: Held) -> None:
     """Note of each part whether it was granted.
 
     That stays unknown for what is of a pod or job that holds the card and is not named well enough
-    to say whether it is of the container, or under the step, that it was granted to.
+    to say whether it is of the container, or under the step, that it was granted to; and for a pod
+    whose name is not known, which may be any of those that hold it.
     """
     granted_ids, holders = {id(part) for part in granted}, {part.pod for part in granted}
-    claimants = {_pod(workload) for workload in held.claimants}
+    claimants = {pod_of(workload) for workload in held.claimants}
     for part in parts:
         is_vague = not part.workload.container or part.workload.kind == SLURM_JOB
         if id(part) in granted_ids or part.pod in claimants:
             part.is_granted = True
+        elif part.workload.is_nameless:
+            part.is_granted = None if holders or claimants else False
         elif not (is_vague and part.pod in holders):
             part.is_granted = False
 
@@ -162,7 +171,7 @@ def _granted_part(parts: Parts, key: Key, granted: Sequence[Key]) -> Part:
         return parts[key]
     meant = [part for part in parts.values() if _may_be(part, key)]
     rivals = [
-        other for other in granted if other[0] == instance and _pod(other[1]) == _pod(workload)
+        other for other in granted if other[0] == instance and pod_of(other[1]) == pod_of(workload)
     ]
     if len(meant) != 1 or len(rivals) != 1:
         return _part(parts, instance, workload)
@@ -174,12 +183,7 @@ def _granted_part(parts: Parts, key: Key, granted: Sequence[Key]) -> Part:
 def _may_be(part: Part, key: Key) -> bool:
     instance, workload = key
     is_named = bool(part.workload.container and workload.container)
-    return part.gpu_instance_id == instance and part.pod == _pod(workload) and not is_named
-
-
-def _pod(workload: Workload) -> tuple[str, ...]:
-    """Give what the containers of a pod, or the steps of a job, have in common."""
-    return workload.labels[:3]
+    return part.gpu_instance_id == instance and part.pod == pod_of(workload) and not is_named
 
 
 def _is_held(parts: Iterable[Part], held: Held) -> bool | None:

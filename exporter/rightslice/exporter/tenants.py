@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rightslice.exporter.host.holders import Held, minor_name
 from rightslice.exporter.host.kubelet.device_ids import DeviceId
-from rightslice.exporter.host.nvml.card import NvmlCard
-from rightslice.exporter.host.nvml.errors import NvmlError, Reason
+from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
+from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError, Reason
 from rightslice.exporter.host.nvml.mig import GpuInstance, MigReader
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.plausible import is_plausible
@@ -73,14 +73,26 @@ def instances_of(card: NvmlCard) -> tuple[GpuInstance, ...]:
 
 
 def total_bytes(card: NvmlCard, part: Part) -> int | None:
-    """Give the memory of the card or instance that a part is of; None where that is not told."""
-    if not part.gpu_instance_id:
-        memory = card.memory()
-        return memory.total_bytes if memory is not None and is_plausible(memory) else None
+    """Give the memory of the card or instance that a part is of; None where that is not told.
+
+    Also where the reading fails: that is for the collectors of cards and slices to tell, and what
+    is known of the workload otherwise stays.
+    """
+    try:
+        memory = _memory(card, part.gpu_instance_id)
+    except NvmlError as error:
+        if error.reason in DOWN_REASONS:
+            raise
+        return None
+    return memory.total_bytes if memory is not None and is_plausible(memory) else None
+
+
+def _memory(card: NvmlCard, gpu_instance_id: str) -> MemoryReading | None:
+    if not gpu_instance_id:
+        return card.memory()
     for instance in instances_of(card):
-        if str(instance.gpu_instance_id) == part.gpu_instance_id:
-            reading = card.reader(MigReader).memory(instance)
-            return reading.total_bytes if reading is not None and is_plausible(reading) else None
+        if str(instance.gpu_instance_id) == gpu_instance_id:
+            return card.reader(MigReader).memory(instance)
     return None
 
 

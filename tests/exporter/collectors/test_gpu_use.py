@@ -31,8 +31,8 @@ from rightslice.contract.metrics import (
 )
 from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
+from rightslice.exporter.block_use import LONGEST_SAMPLE_SECONDS
 from rightslice.exporter.collectors.gpu_use import (
-    LONGEST_SAMPLE_SECONDS,
     BusyMeter,
     BusyTime,
     collect,

@@ -30,7 +30,10 @@ def test_without_an_orchestrator_who_is_on_the_card_holds_it() -> None:
         assert node.told(f"rightslice_workload_{ALLOCATED}", "workload_kind", "pod") == {
             ("process", "jupyter"): 10
         }
-        assert node.by_pod(OBSERVED) == {"jupyter": 10}
+        assert node.told(f"rightslice_workload_{OBSERVED}", "pod", "signal") == {
+            ("jupyter", "memory"): 11,
+            ("jupyter", "busy"): 10,
+        }
 
 
 def test_with_one_only_who_was_granted_it_does() -> None:
@@ -42,7 +45,7 @@ def test_with_one_only_who_was_granted_it_does() -> None:
         node.rounds(12)
 
         assert node.by_pod(ALLOCATED) == {"holder": 10, "squatter": 0}
-        assert node.by_pod(OBSERVED) == {"holder": 10, "squatter": 10}
+        assert set(node.told(f"rightslice_workload_{OBSERVED}", "pod")) == {"holder", "squatter"}
 
 
 def test_what_an_allocation_is_before_the_kubelet_has_told_anything_is_unknown() -> None:
@@ -52,7 +55,7 @@ def test_what_an_allocation_is_before_the_kubelet_has_told_anything_is_unknown()
 
         node.rounds(12)
 
-        assert node.by_pod(OBSERVED) == {"chat": 10}
+        assert set(node.told(f"rightslice_workload_{OBSERVED}", "pod")) == {"chat"}
         assert node.by_pod(ALLOCATED) == {}
 
 

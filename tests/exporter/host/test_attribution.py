@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.hami_file import hami_region
 
 from rightslice.exporter.host.attribution import Attribution
 from rightslice.exporter.host.clock import ManualClock
@@ -158,6 +159,7 @@ def test_a_card_is_found_by_its_device_file(kubelet: SimulatedKubelet, node: Nod
 
 
 def test_who_holds_what_is_as_old_as_the_last_round(kubelet: SimulatedKubelet, node: Node) -> None:
+    node.refresh()
     node.ask_kubelet()
 
     before = node.held()
@@ -241,13 +243,45 @@ def test_where_cgroups_cannot_be_seen_every_listed_pod_holds_its_card(
 def test_a_pod_that_the_kubelet_calls_finished_holds_nothing_at_once(
     phase: str, kubelet: SimulatedKubelet, node: Node
 ) -> None:
-    node.start_train(7)
-    node.pods = [PodFacts("team-a", "train-0", phase=phase)]
+    node.tree.add_pod("team-a", "train-0", UID)
+    node.pods = [PodFacts("team-a", "train-0", uid=UID, phase=phase)]
     node.ask_kubelet()
 
     node.refresh()
 
     assert node.held() == Held(is_ruled=True)
+
+
+@pytest.mark.parametrize("uid", [UID, OTHER_UID, ""])
+def test_a_pod_that_has_a_cgroup_holds_its_card_whichever_of_its_name_has_finished(
+    uid: str, kubelet: SimulatedKubelet, node: Node
+) -> None:
+    node.start_train(7)
+    node.pods = [PodFacts("team-a", "train-0", uid=uid, phase="Succeeded")]
+    node.ask_kubelet()
+
+    node.refresh()
+
+    assert node.holders() == [TRAIN]
+
+
+def test_a_pod_that_is_made_anew_holds_its_card_all_along(
+    kubelet: SimulatedKubelet, node: Node
+) -> None:
+    node.start_train(7)
+    node.ask_kubelet()
+    node.refresh()
+    node.tree.remove_cgroup(POD_PATH)
+    node.refresh(after_seconds=TREES_SECONDS)
+    node.tree.add_pod("team-a", "train-0", OTHER_UID)
+    node.tree.add_cgroup(OTHER_POD_PATH)
+
+    holders = []
+    for _ in range(40):
+        node.refresh(after_seconds=1)
+        holders.append(node.holders())
+
+    assert holders == [[TRAIN]] * 40
 
 
 def test_pods_on_cards_are_those_that_hold_one(kubelet: SimulatedKubelet, node: Node) -> None:
@@ -456,6 +490,17 @@ def test_what_the_kubelet_says_of_a_pod_comes_before_what_docker_does(node: Node
     details = node.attribution.details(TRAIN, owners)
 
     assert (details.team, details.workload_class) == ("vision", "batch")
+
+
+def test_what_hami_keeps_of_a_container_is_found_on_the_node(node: Node) -> None:
+    node.start_train(7, environment={})
+    file = node.tree.root / f"usr/local/vgpu/containers/{UID}_main/x.cache"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(hami_region((CARD, 3000 * MIB)))
+
+    details = node.attribution.details(TRAIN, node.owners([7]))
+
+    assert details == Details(memory_limits={"hami": 3000 * MIB})
 
 
 def test_of_a_pod_that_the_kubelet_does_not_tell_of_its_processes_still_tell(node: Node) -> None:

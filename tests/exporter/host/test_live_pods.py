@@ -8,8 +8,12 @@ from rightslice.exporter.host.live_pods import GRACE_SECONDS, LivePods, Pod
 
 WEB, JOB = ("team-a", "web-0"), ("team-a", "job-x2k9p")
 EARLY_SECONDS, LATE_SECONDS = 100.0, 100.0 + GRACE_SECONDS
-# For each uid of a pod: whether it has a cgroup.
+# For each uid of a pod, the oldest first: whether it has a cgroup.
 Cgroups = dict[Pod, tuple[bool | None, ...]]
+
+
+def uid(pod: Pod, number: int = 0) -> str:
+    return f"{pod[1]}-uid-{number}"
 
 
 class Node:
@@ -17,15 +21,20 @@ class Node:
 
     def __init__(self, cgroups: Mapping[Pod, tuple[bool | None, ...]] | None = None) -> None:
         self.cgroups: Cgroups = dict(cgroups or {})
-        self._pods = LivePods(lambda namespace, name: self.cgroups.get((namespace, name), ()))
+        self._pods = LivePods(self._told)
 
     def alive(
         self,
         now_seconds: float,
         listed: Iterable[Pod] = (WEB,),
-        finished: Iterable[Pod] = (),
+        finished: Mapping[Pod, str] | None = None,
     ) -> frozenset[Pod]:
-        return self._pods.alive(listed, finished, now_seconds)
+        return self._pods.alive(listed, finished or {}, now_seconds)
+
+    def _told(self, *pod: str) -> dict[str, bool | None]:
+        namespace, name = pod
+        told = self.cgroups.get((namespace, name), ())
+        return {uid((namespace, name), number): has for number, has in enumerate(told)}
 
 
 def test_a_pod_with_a_cgroup_runs_however_old_it_is() -> None:
@@ -86,17 +95,34 @@ def test_a_pod_of_which_nothing_is_known_runs(cgroups: tuple[bool | None, ...]) 
     assert node.alive(EARLY_SECONDS + 1e6) == {WEB}
 
 
-@pytest.mark.parametrize(
-    "cgroups", [(True,), (None,), ()], ids=["with a cgroup", "not known", "without a uid"]
-)
-def test_a_pod_that_the_kubelet_calls_finished_has_ended(cgroups: tuple[bool | None, ...]) -> None:
+@pytest.mark.parametrize("cgroups", [(None,), (False,), ()], ids=["not known", "none", "no uid"])
+@pytest.mark.parametrize("finished_uid", ["", uid(WEB)], ids=["by name", "by uid"])
+def test_a_pod_that_the_kubelet_calls_finished_has_ended(
+    cgroups: tuple[bool | None, ...], finished_uid: str
+) -> None:
     node = Node({WEB: cgroups, JOB: (True,)})
 
-    assert node.alive(EARLY_SECONDS, listed=(WEB, JOB), finished=(WEB,)) == {JOB}
+    assert node.alive(EARLY_SECONDS, (WEB, JOB), {WEB: finished_uid}) == {JOB}
+
+
+@pytest.mark.parametrize("finished_uid", ["", uid(WEB), uid(WEB, 1)])
+def test_a_cgroup_says_more_than_the_kubelet(finished_uid: str) -> None:
+    node = Node({WEB: (False, True)})
+
+    assert node.alive(EARLY_SECONDS, finished={WEB: finished_uid}) == {WEB}
+
+
+def test_that_an_older_pod_of_its_name_has_finished_says_nothing_of_a_young_one() -> None:
+    node = Node({WEB: (False, False)})
+    finished = {WEB: uid(WEB)}
+
+    assert node.alive(EARLY_SECONDS, finished=finished) == {WEB}
+    assert node.alive(EARLY_SECONDS, finished={WEB: "of one that is long gone"}) == {WEB}
+    assert node.alive(LATE_SECONDS, finished=finished) == frozenset()
 
 
 def test_a_finished_pod_that_is_not_listed_is_nobody() -> None:
-    assert Node().alive(EARLY_SECONDS, listed=(), finished=(WEB,)) == frozenset()
+    assert Node().alive(EARLY_SECONDS, listed=(), finished={WEB: ""}) == frozenset()
 
 
 def test_only_pods_that_are_listed_run() -> None:
@@ -135,21 +161,45 @@ def test_a_pod_that_is_listed_again_after_a_while_is_a_new_one() -> None:
     assert node.alive(LATE_SECONDS + 1 + GRACE_SECONDS) == frozenset()
 
 
-def test_of_pods_that_come_and_go_nothing_is_kept() -> None:
-    pods = LivePods(lambda namespace, name: (True,))
-    for number in range(100):
-        pods.alive({("team-a", f"job-{number}")}, (), EARLY_SECONDS + number)
+def test_the_time_of_one_made_anew_begins_when_its_uid_is_seen() -> None:
+    node = Node({WEB: (True,)})
+    node.alive(EARLY_SECONDS)
+    node.cgroups[WEB] = (False,)
+    ended = node.alive(LATE_SECONDS)
 
-    pods.alive((), (), LATE_SECONDS)
+    node.cgroups[WEB] = (False, False)
+
+    assert ended == frozenset()
+    assert node.alive(LATE_SECONDS + 1) == node.alive(LATE_SECONDS + GRACE_SECONDS) == {WEB}
+    assert node.alive(LATE_SECONDS + 1 + GRACE_SECONDS) == frozenset()
+
+
+def test_one_made_anew_that_is_seen_beside_the_old_one_has_not_run() -> None:
+    node = Node({WEB: (True,)})
+    node.alive(EARLY_SECONDS)
+    node.cgroups[WEB] = (True, None)
+    node.alive(EARLY_SECONDS + 1)
+
+    node.cgroups[WEB] = (False, False)
+
+    assert node.alive(EARLY_SECONDS + 2) == {WEB}
+
+
+def test_of_pods_that_come_and_go_nothing_is_kept() -> None:
+    pods = LivePods(lambda namespace, name: {name: True})
+    for number in range(100):
+        pods.alive({("team-a", f"job-{number}")}, {}, EARLY_SECONDS + number)
+
+    pods.alive((), {}, LATE_SECONDS)
 
     assert (pods._first_seconds, pods._has_run) == ({}, set())
 
 
 def test_a_pod_that_ran_beside_an_older_one_of_its_name_has_run() -> None:
-    told: list[tuple[bool | None, ...]] = [(True, None), (False, False)]
-    pods = LivePods(lambda namespace, name: told.pop(0))
+    node = Node({WEB: (None, True)})
+    first = node.alive(EARLY_SECONDS)
 
-    first = pods.alive({("team", "web-0")}, (), 0.0)
-    second = pods.alive({("team", "web-0")}, (), 1.0)
+    node.cgroups[WEB] = (False, False)
 
-    assert [first, second] == [frozenset({("team", "web-0")}), frozenset()]
+    assert first == {WEB}
+    assert node.alive(EARLY_SECONDS + 1) == frozenset()

@@ -192,7 +192,9 @@ def test_each_workload_s_processor_time_wanders_by_itself(tmp_path: Path) -> Non
         pytest.param(
             "labels: [a]", "labels is .*; want a mapping of label", id="labels no mapping"
         ),
-        pytest.param("labels: {a: 1}", "labels is .*; want a mapping of label", id="a number"),
+        pytest.param("labels: {a: 1}", 'labels is .*; want a text for a, in .* "1"', id="a number"),
+        pytest.param("kind: slurm_job, pod: a-0", "pod is 'a-0'; want the job's num", id="job"),
+        pytest.param("listed_seconds: 9", "want until_seconds beside it", id="listed"),
         pytest.param("memory_limit_mib: {dra: 1}", "unknown key 'dra'; want hami", id="promiser"),
         pytest.param("memory_limit_mib: {hami: x}", "hami is 'x'; want a number", id="promise"),
         pytest.param("hidden: 1", "hidden is 1; want true or false", id="hidden"),

@@ -69,6 +69,7 @@ def _subject(
     gpu: NvmlCard, gpu_instance_id: int | None, covered_seconds: float
 ) -> Iterator[Sample]:
     """Read the card (None) or one of its instances."""
+    gpu.reader(SwitchRate).per_second = None  # until this reading tells it
     percents = gpu.reader(GpmReader).read(gpu_instance_id)
     if percents is None:
         return
@@ -91,12 +92,11 @@ def _subject(
 
 
 def _switches(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
-    rate = gpu.reader(SwitchRate)
-    rate.per_second = None
     count = gpu.reader(GpmReader).counts().get("context_switches")
     if count is None or not 0 <= count <= MOST_SWITCHES_PER_SECOND * covered_seconds:
         return
-    rate.per_second = count / covered_seconds if covered_seconds else None
+    if covered_seconds:
+        gpu.reader(SwitchRate).per_second = count / covered_seconds
     yield Sample(GPU_CONTEXT_SWITCHES_TOTAL, count, (gpu.id,))
 
 

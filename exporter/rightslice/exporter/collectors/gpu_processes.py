@@ -46,6 +46,8 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     process_ids = {process.process_id for process in processes}
     yield Sample(GPU_CONTEXTS, len(process_ids), uuid)
     yield Sample(GPU_PROCESSES_VISIBLE, count_visible(gpu.attribution.procfs, process_ids), uuid)
+    if (failure := gpu.reader(ProcessLists).failure) is not None:
+        raise failure
 
 
 COLLECTOR = Collector(

@@ -19,20 +19,18 @@ from rightslice.contract.metrics import (
 )
 from rightslice.contract.sampling import HELD_MEMORY_BYTES
 from rightslice.contract.spec import Sample
-from rightslice.exporter.block_use import BusyBlock
+from rightslice.exporter.block_use import LONGEST_SAMPLE_SECONDS, BusyBlock
 from rightslice.exporter.collector import Collector, every_part
 from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.errors import DOWN_REASONS, NvmlError, Reason
 from rightslice.exporter.host.nvml.mig import GpuInstance, MigReader
 from rightslice.exporter.host.nvml.processes import GpuProcess
 from rightslice.exporter.plausible import is_plausible
-from rightslice.exporter.tenants import Tenants
+from rightslice.exporter.tenants import Tenants, held
 
 MICROSECONDS_PER_SECOND = 1e6
 # More than any driver keeps for itself where it counts its reserve as used.
 MOST_RESERVED_BYTES = 2 * 1024**3
-# The longest sample period any product is documented to have is 1 s; one may be missed.
-LONGEST_SAMPLE_SECONDS = 2.0
 # A reading that comes later than this many usual steps after the one before left something out.
 LONGEST_STEP_RATIO = 1.5
 
@@ -43,8 +41,7 @@ def is_held(gpu: NvmlCard) -> bool | None:
     Where an orchestrator hands the card out, it is for it to say: who is on it without having been
     granted it does not hold it.
     """
-    tenancy = gpu.reader(Tenants).read()
-    return tenancy.is_held if tenancy.is_ruled else is_occupied(gpu)
+    return gpu.reader(Tenants).read().is_held if held(gpu).is_ruled else is_occupied(gpu)
 
 
 def is_occupied(gpu: NvmlCard) -> bool | None:

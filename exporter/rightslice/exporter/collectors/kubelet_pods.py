@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from rightslice.contract.spec import Sample
-from rightslice.contract.workload_metrics import WORKLOAD_PORT_INFO
+from rightslice.contract.workload_metrics import ATTRIBUTION_AGE_SECONDS, WORKLOAD_PORT_INFO
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.kubelet.kubelet_pods import KubeletPods
 from rightslice.exporter.host.owners.workload import POD, Workload
+
+SOURCE = "kubelet_pods"
 
 
 def asked(host: Host) -> tuple[KubeletPods, ...]:
@@ -20,6 +22,8 @@ def collect(pods: KubeletPods, covered_seconds: float) -> Iterator[Sample]:
     try:
         pods.refresh()
     finally:  # what was told last is in use meanwhile
+        if pods.age_seconds is not None:
+            yield Sample(ATTRIBUTION_AGE_SECONDS, pods.age_seconds, (SOURCE,))
         yield from _ports(pods)
 
 
@@ -32,4 +36,9 @@ def _ports(pods: KubeletPods) -> Iterator[Sample]:
                 yield Sample(WORKLOAD_PORT_INFO, 1, labels)
 
 
-COLLECTOR = Collector((WORKLOAD_PORT_INFO,), devices=asked, collect=collect, every_seconds=30.0)
+COLLECTOR = Collector(
+    (ATTRIBUTION_AGE_SECONDS, WORKLOAD_PORT_INFO),
+    devices=asked,
+    collect=collect,
+    every_seconds=30.0,
+)

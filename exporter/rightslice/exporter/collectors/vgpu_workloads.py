@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rightslice.contract.metrics import REJECTED_SAMPLES_TOTAL
+from rightslice.contract.metrics import REJECTED_SAMPLES_TOTAL, SIGNAL_BUSY, SIGNAL_MEMORY
 from rightslice.contract.spec import Sample
 from rightslice.contract.workload_metrics import (
     VGPU_SCHEDULER_LOG_OVERRUNS_TOTAL,
@@ -117,7 +117,6 @@ def _holdings(gpu: NvmlCard, guests: Sequence[Guest], covered_seconds: float) ->
         labels = labels_of(gpu.id, key_of(guest))
         yield Sample(WORKLOAD_INFO, 1, (*labels, *NO_DETAILS))
         yield Sample(WORKLOAD_ALLOCATED_SECONDS_TOTAL, covered_seconds, labels)
-        yield Sample(WORKLOAD_OBSERVED_SECONDS_TOTAL, covered_seconds, labels)
         yield Sample(WORKLOAD_MEMORY_LIMIT_BYTES, guest.type.memory_bytes, (*labels, SOURCE_VGPU))
         yield from _memory(gpu, guest, covered_seconds)
 
@@ -131,6 +130,7 @@ def _memory(gpu: NvmlCard, guest: Guest, covered_seconds: float) -> Iterator[Sam
         return
     key = key_of(guest)
     labels = labels_of(gpu.id, key)
+    yield Sample(WORKLOAD_OBSERVED_SECONDS_TOTAL, covered_seconds, (*labels, SIGNAL_MEMORY))
     yield Sample(WORKLOAD_MEMORY_USED_BYTES, used_bytes, labels)
     yield Sample(WORKLOAD_MEMORY_USED_PEAK_BYTES, used_bytes, labels)
     all_bytes = total_bytes(gpu, Part(*key)) if key in gpu.reader(Sharers).keys else None
@@ -188,8 +188,10 @@ def _finished(gpu: NvmlCard, guests: Sequence[Guest]) -> Iterator[Sample]:
     turns.policy, turns.may_be_low = reader.policy(), {}
     by_number, of_card = reader.take_shares(), gpu.reader(BusyMeter).take_block()
     logged = turns.runs.take(turns.age_seconds)
-    seconds = of_card.covered_seconds or turns.age_seconds
-    if turns.is_first:  # from its end on samples are read, if the driver has any
+    seconds = of_card.told_seconds(turns.age_seconds)
+    if (
+        turns.is_first or gpu.settling_seconds > 0
+    ):  # from its end on samples are read, if the driver has any
         seconds = 0.0
         by_number = dict.fromkeys((row.number for row in guests), 0.0) if reader.has_samples else {}
     shares = {row.uuid: by_number[row.number] for row in guests if row.number in by_number}
@@ -207,6 +209,7 @@ def _finished(gpu: NvmlCard, guests: Sequence[Guest]) -> Iterator[Sample]:
 def _busy(gpu: NvmlCard, guest: Guest, ratio: float, seconds: float) -> Iterator[Sample]:
     key = key_of(guest)
     labels = labels_of(gpu.id, key)
+    yield Sample(WORKLOAD_OBSERVED_SECONDS_TOTAL, seconds, (*labels, SIGNAL_BUSY))
     yield Sample(WORKLOAD_BUSY_SECONDS_TOTAL, ratio * seconds, labels)
     if key in gpu.reader(Sharers).keys:
         yield Sample(WORKLOAD_BUSY_RATIO, min(ratio, 1.0), labels, seconds)
@@ -245,8 +248,10 @@ def _waits(
             device_busy_ratio=of_card.busy_ratio,
             sample_count=of_card.process_sample_count,
             device_samples=tuple(of_card.busy_ratios),
+            device_sample_seconds=of_card.sample_seconds,
             switches_per_second=gpu.reader(SwitchRate).per_second,
-        )
+        ),
+        gpu.timeslice_seconds,
     )
     found: Waits = (estimated, SOURCE_ESTIMATE)
     if turns.has_log and logged is not None and logged.known_ratio >= LEAST_KNOWN_RATIO:

@@ -1,6 +1,6 @@
 """Which workloads a card has: what they are, what they were granted and promised, their CPU."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rightslice.contract.metrics import SLICE_MEMORY_COMMITTED_BYTES
 from rightslice.contract.spec import Sample
@@ -9,12 +9,11 @@ from rightslice.contract.workload_metrics import (
     WORKLOAD_CPU_SECONDS_TOTAL,
     WORKLOAD_INFO,
     WORKLOAD_MEMORY_LIMIT_BYTES,
-    WORKLOAD_OBSERVED_SECONDS_TOTAL,
 )
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.memory_limits import cgroup_limit_bytes, tells_limits
-from rightslice.exporter.host.owners.workload import Details
+from rightslice.exporter.host.owners.workload import SOURCE_LABEL, Details, pod_of
 from rightslice.exporter.tenancy import WHOLE_CARD, Key, Part, Tenancy, labels_of
 from rightslice.exporter.tenants import Tenants, total_bytes
 
@@ -81,8 +80,6 @@ def _times(gpu: NvmlCard, tenancy: Tenancy, part: Part, covered_seconds: float) 
     if is_allocated is not None:
         allocated_seconds = covered_seconds if is_allocated else 0.0
         yield Sample(WORKLOAD_ALLOCATED_SECONDS_TOTAL, allocated_seconds, labels)
-    if tenancy.is_seen(part):
-        yield Sample(WORKLOAD_OBSERVED_SECONDS_TOTAL, covered_seconds, labels)
     cpu_seconds = gpu.reader(CpuMeter).grown_seconds(part)
     if cpu_seconds is not None:
         yield Sample(WORKLOAD_CPU_SECONDS_TOTAL, cpu_seconds, labels)
@@ -115,26 +112,39 @@ def _driver_limit(gpu: NvmlCard, part: Part) -> int | None:
 
 
 def _committed(gpu: NvmlCard, promised: dict[Key, dict[str, int]]) -> Iterator[Sample]:
-    """Add up what sharers of a whole card were promised: each the least of its promises.
-
-    What slices were promised is told by them.
-    """
+    """Add up what sharers of a whole card were promised. What slices were is told by them."""
     if gpu.identity.has_mig_on or gpu.identity.is_vgpu_host:
         return
-    least = [
-        min(limits.values())
-        for (instance, _), limits in promised.items()
-        if limits and instance == WHOLE_CARD
+    by_pod: dict[tuple[str, ...], list[dict[str, int]]] = {}
+    for (instance, workload), limits in promised.items():
+        if instance == WHOLE_CARD:
+            by_pod.setdefault(pod_of(workload), []).append(limits)
+    sizes = [size for containers in by_pod.values() if (size := pod_promise(containers))]
+    if sizes:
+        yield Sample(SLICE_MEMORY_COMMITTED_BYTES, sum(sizes), (gpu.id,))
+
+
+def pod_promise(containers: Sequence[dict[str, int]]) -> int | None:
+    """Give what a pod was promised by the promises to its containers; None for nothing.
+
+    A label is a promise to the pod as a whole, which its containers may share in any way; all else
+    is one to the container, of which the least is kept.
+    """
+    labelled = [limits[SOURCE_LABEL] for limits in containers if SOURCE_LABEL in limits]
+    own = [
+        min(others)
+        for limits in containers
+        if (others := [size for source, size in limits.items() if source != SOURCE_LABEL])
     ]
-    if least:
-        yield Sample(SLICE_MEMORY_COMMITTED_BYTES, sum(least), (gpu.id,))
+    if labelled and len(own) == len(containers):
+        return min(sum(own), max(labelled))
+    return max(labelled) if labelled else sum(own) or None
 
 
 COLLECTOR = Collector(
     (
         WORKLOAD_INFO,
         WORKLOAD_ALLOCATED_SECONDS_TOTAL,
-        WORKLOAD_OBSERVED_SECONDS_TOTAL,
         WORKLOAD_CPU_SECONDS_TOTAL,
         WORKLOAD_MEMORY_LIMIT_BYTES,
         SLICE_MEMORY_COMMITTED_BYTES,

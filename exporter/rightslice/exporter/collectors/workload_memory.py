@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from rightslice.contract.metrics import GPU_MEMORY_UNATTRIBUTED_BYTES
+from rightslice.contract.metrics import GPU_MEMORY_UNATTRIBUTED_BYTES, SIGNAL_MEMORY
 from rightslice.contract.spec import Sample
 from rightslice.contract.workload_metrics import (
     GPU_MEMORY_HIDDEN_BYTES,
     WORKLOAD_MEMORY_USED_BYTES,
     WORKLOAD_MEMORY_USED_PEAK_BYTES,
     WORKLOAD_MEMORY_USED_RATIO,
+    WORKLOAD_OBSERVED_SECONDS_TOTAL,
 )
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml.card import NvmlCard
@@ -48,6 +49,7 @@ def _part(
     if used is None or used > all_bytes:
         return
     labels = labels_of(gpu.id, part.key)
+    yield Sample(WORKLOAD_OBSERVED_SECONDS_TOTAL, covered_seconds, (*labels, SIGNAL_MEMORY))
     yield Sample(WORKLOAD_MEMORY_USED_BYTES, used, labels)
     yield Sample(WORKLOAD_MEMORY_USED_PEAK_BYTES, used, labels)
     if is_shared:
@@ -73,6 +75,7 @@ def _rest(gpu: NvmlCard, tenancy: Tenancy) -> Iterator[Sample]:
 
 COLLECTOR = Collector(
     (
+        WORKLOAD_OBSERVED_SECONDS_TOTAL,
         WORKLOAD_MEMORY_USED_BYTES,
         WORKLOAD_MEMORY_USED_PEAK_BYTES,
         WORKLOAD_MEMORY_USED_RATIO,

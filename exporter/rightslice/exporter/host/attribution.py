@@ -4,17 +4,16 @@ import logging
 from pathlib import Path
 
 from rightslice.exporter.host.clock import Clock
-from rightslice.exporter.host.holders import Held, Holders, holders_of, joined_holders
+from rightslice.exporter.host.holders import Held
+from rightslice.exporter.host.holdings import Holdings
 from rightslice.exporter.host.kubelet.kubelet import Kubelet
 from rightslice.exporter.host.kubelet.kubelet_pods import FetchPods, KubeletPods
-from rightslice.exporter.host.live_pods import LivePods
 from rightslice.exporter.host.owners.cpu_time import cgroup_cpu_seconds, process_cpu_seconds
 from rightslice.exporter.host.owners.labels import details_of_labels, joined
 from rightslice.exporter.host.owners.owners import Owner, Owners
 from rightslice.exporter.host.owners.workload import NOTHING_KNOWN, POD, PROCESS, Details, Workload
 from rightslice.exporter.host.part import NodePart
 from rightslice.exporter.host.paths import Paths
-from rightslice.exporter.host.slurm_grants import grants_of_jobs
 
 log = logging.getLogger(__name__)
 
@@ -46,22 +45,28 @@ class Attribution(NodePart):
         self._sysfs = paths.sysfs
         self.kubelet = Kubelet(paths.kubelet_socket, now_seconds=clock.monotonic_seconds)
         self.kubelet_pods = KubeletPods(
-            fetch_pods, lambda: self._holders.pods, clock.monotonic_seconds
+            fetch_pods, lambda: self._holdings.pods, clock.monotonic_seconds
         )
-        self.owners = Owners(paths.procfs, paths.sysfs, paths.pods, paths.docker / "containers")
+        self.owners = Owners(
+            paths.procfs,
+            paths.sysfs,
+            paths.pods,
+            paths.docker / "containers",
+            hami_folder=paths.hami,
+        )
         self.environments = Environments(self.owners, clock)
         self._clock = clock
         self._told_reasons: dict[str, str] = {}
-        self._live_pods = LivePods(self.owners.has_cgroup)
-        self._holders = Holders()
+        self._holdings = Holdings(
+            self.kubelet, self.kubelet_pods, self.owners, clock.monotonic_seconds
+        )
 
     def refresh(self) -> None:
         """Learn what is due, and put together who holds what."""
-        now_seconds = self._clock.monotonic_seconds()
         try:
-            self.owners.refresh_names(now_seconds)
+            self.owners.refresh_names(self._clock.monotonic_seconds())
         finally:  # what else is known is not less true
-            self._holders = joined_holders(self._of_kubelet(now_seconds), self._of_slurm())
+            self._holdings.put_together()
 
     def close(self) -> None:
         """Let go of the kubelet, also while it is being waited for."""
@@ -81,7 +86,7 @@ class Attribution(NodePart):
 
     def held(self, names: tuple[str, ...]) -> Held:
         """Tell who holds the card that goes by these names."""
-        return self._holders.of(names)
+        return self._holdings.of(names)
 
     def owner_of(self, process_id: int) -> Owner | None:
         """Say whose a process is; None for one that is hidden from us."""
@@ -92,7 +97,8 @@ class Attribution(NodePart):
         of_processes = joined(*(self.owners.details(owner) for owner in owners))
         if workload.kind != POD:
             return of_processes
-        return joined(self._of_pod(workload), of_processes)
+        uids = {owner.pod_uid for owner in owners if owner.pod_uid}
+        return joined(self._of_pod(workload, uids), of_processes)
 
     def cpu_seconds(self, owners: list[Owner]) -> dict[str, float]:
         """Give the processor time used so far by the cgroups, or else processes, of owners.
@@ -109,43 +115,20 @@ class Attribution(NodePart):
 
     def cgroup_folders(self, owners: list[Owner]) -> set[Path]:
         """Give the folders of the owners' cgroups (v2) as they are seen from here."""
-        paths = {owner.place.paths.get("", "") for owner in owners}
-        root = self._sysfs / "fs/cgroup"
-        return {root / path.lstrip("/") for path in paths if path and ".." not in path.split("/")}
+        paths = {self.owners.place_of(owner).paths.get("", "") for owner in owners}
+        return {self._sysfs / "fs/cgroup" / path.lstrip("/") for path in paths if path}
 
     def _used_seconds(self, owner: Owner) -> float | None:
         if owner.place.kind == PROCESS:
             return process_cpu_seconds(self.procfs, owner.process_id)
-        return cgroup_cpu_seconds(self._sysfs, owner.place)
+        return cgroup_cpu_seconds(self._sysfs, self.owners.place_of(owner))
 
-    def _of_pod(self, workload: Workload) -> Details:
+    def _of_pod(self, workload: Workload, uids: set[str]) -> Details:
         pod = self.kubelet_pods.facts.get((workload.namespace, workload.pod))
-        if pod is None:
+        if pod is None or (pod.uid and uids and pod.uid not in uids):  # another of that name
             return NOTHING_KNOWN
         controller = Details(owner_kind=pod.owner_kind, owner=pod.owner)
         return joined(details_of_labels(pod.labels), controller)
-
-    def _of_kubelet(self, now_seconds: float) -> Holders:
-        if not self.kubelet.is_asked:
-            return Holders()
-        grants = self.kubelet.grants
-        if grants is None:  # it has told nothing yet
-            return Holders(ruled=None, is_known=False)
-        listed = [each.workload for each in grants.grants] + list(grants.claims)
-        alive = self._live_pods.alive(
-            {(each.namespace, each.pod) for each in listed},
-            self.kubelet_pods.finished(now_seconds),
-            now_seconds,
-        )
-        live = grants.of_live_pods(lambda namespace, pod: (namespace, pod) in alive)
-        return holders_of(live, is_known=self.kubelet.is_fresh(now_seconds))
-
-    def _of_slurm(self) -> Holders:
-        if not self.owners.has_slurm:
-            return Holders()
-        return holders_of(
-            grants_of_jobs(self.owners.slurm_jobs.values()), is_known=True, is_of_all=True
-        )
 
 
 def _account_of(owner: Owner) -> str:

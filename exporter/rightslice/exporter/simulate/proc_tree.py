@@ -44,6 +44,8 @@ class ProcTree:
         command: str = "python3",
         user_id: int = 1000,
         state: str = "S",
+        parent_id: int = 1,
+        namespace_ids: Iterable[int] = (),
         start_ticks: int = START_TICKS,
         user_ticks: int = 0,
         system_ticks: int = 0,
@@ -51,16 +53,21 @@ class ProcTree:
     ) -> Path:
         """Write a process, in the place of an older one with its id. Gives its folder.
 
-        Without `environment` it has no such file, as where reading it is forbidden.
+        Without `environment` it has no such file, as where reading it is forbidden. `namespace_ids`
+        are those it goes by from the node's PID namespace to its own.
         """
         folder = self.procfs / str(process_id)
         folder.mkdir(parents=True, exist_ok=True)
         ticks = f"{user_ticks} {system_ticks} 0 0 20 0 1 0 {start_ticks}"
         # The fields of proc_pid_stat(5) up to the start and one more.
-        stat = f"{process_id} ({command}) {state} 1 1 1 0 -1 4194304 9 0 0 0 {ticks} 8192\n"
+        stat = (
+            f"{process_id} ({command}) {state} {parent_id} 1 1 0 -1 4194304 9 0 0 0 {ticks} 8192\n"
+        )
         (folder / "stat").write_text(stat)
         (folder / "comm").write_text(f"{command}\n")
-        (folder / "status").write_text(f"Name:\t{command}\nUid:\t{user_id}\t0\t0\t0\nGid:\t9\t9\n")
+        status = f"Name:\t{command}\nUid:\t{user_id}\t0\t0\t0\nGid:\t9\t9\n"
+        ids = "".join(f"\t{number}" for number in namespace_ids)
+        (folder / "status").write_text(status + (f"NSpid:{ids}\n" if ids else ""))
         (folder / "cgroup").write_text(cgroup)
         if environment is not None:
             pairs = (f"{name}={value}\0" for name, value in environment.items())

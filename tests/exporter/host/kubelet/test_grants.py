@@ -106,6 +106,36 @@ def test_devices_of_other_kinds_are_none_of_ours(text: str) -> None:
     assert granted(holding("acme.org/nic", text)) == Grants()
 
 
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "nvidia.com/hostdev",
+        "nvidia.com/mlnxnics",
+        "nvidia.com/rail_0_plane_1",
+        "nvidia.com/bf2_sf",
+        "nvidia.com/cx7_qsfp",
+        "nvidia.com/sriov-rdma-vf",
+        "nvidia.com/ib0",
+        "rdma/gpu_shared",
+        "acme.org/gpu-nic",
+    ],
+)
+@pytest.mark.parametrize("text", ["0000:3b:00.2", "ens1f0v3", UUID])
+def test_a_resource_of_a_network_is_no_gpu_s(resource: str, text: str) -> None:
+    assert granted(holding(resource, text)) == Grants()
+
+
+def test_a_card_is_one_whatever_its_resource_is_called() -> None:
+    assert devices_of(holding("nvidia.com/gpu-with-nic", CARD)) == [DeviceId(CARD)]
+
+
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/GA102GL_A10", "nvidia.com/gpu-process", "acme.org/gpu-visible.clinics"]
+)
+def test_a_word_within_another_names_no_network(resource: str) -> None:
+    assert granted(holding(resource, "42")).unmapped_count == 1
+
+
 def test_a_uuid_without_prefix_is_a_card_where_the_resource_is_one_of_gpus() -> None:
     assert devices_of(holding("nvidia.com/gpu", UUID)) == [DeviceId(CARD)]
 

@@ -125,6 +125,11 @@ def test_a_pod_without_a_controller_has_no_owner() -> None:
         pytest.param({}, id="empty"),
         pytest.param({"metadata": {"name": "nameless"}}, id="no namespace"),
         pytest.param({"metadata": {"name": 7, "namespace": "n"}}, id="name that is a number"),
+        pytest.param({"metadata": {"name": "p" * 254, "namespace": "n"}}, id="endless name"),
+        pytest.param(
+            {"metadata": {"name": "p", "namespace": "\x1b[31m"}}, id="namespace of control"
+        ),
+        pytest.param({"metadata": {"name": "\ud800", "namespace": "n"}}, id="half a character"),
     ],
 )
 def test_a_bad_pod_hides_no_other(bad: Any) -> None:
@@ -142,6 +147,32 @@ def test_parts_of_a_wrong_type_are_passed_over() -> None:
 
     assert parse_pods(pod_list(pod)) == (
         PodFacts("n", "p", labels={"b": "2"}, containers=(ContainerFacts("c"),)),
+    )
+
+
+def test_text_that_becomes_a_label_is_short_and_can_be_shown() -> None:
+    bad, long = "\x07\ud800", "x" * 100_000
+    owner = {"controller": True, "kind": bad + long, "name": bad + long}
+    port = {"name": bad + long, "protocol": bad + long, "containerPort": 1}
+    pod = {
+        "metadata": {"name": "p", "namespace": "n", "ownerReferences": [owner]},
+        "spec": {"containers": [{"name": bad + long, "ports": [port]}]},
+        "status": {
+            "podIP": bad + long,
+            "containerStatuses": [{"name": bad + long, "containerID": f"x://{bad}{long}"}],
+        },
+    }
+    text, name = "__" + "x" * 62, "__" + "x" * 251
+
+    assert parse_pods(pod_list(pod)) == (
+        PodFacts(
+            "n",
+            "p",
+            owner_kind=text,
+            owner=name,
+            ip=text,
+            containers=(ContainerFacts(name, name, (PortFacts(text, 1, text),)),),
+        ),
     )
 
 

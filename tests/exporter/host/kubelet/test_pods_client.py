@@ -209,8 +209,23 @@ def test_a_kubelet_that_is_not_there_is_unavailable(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:10255/pods", "https:///pods", "127.0.0.1", "https://host:port/pods"]
+    "url",
+    [
+        "http://127.0.0.1:10255/pods",
+        "https:///pods",
+        "127.0.0.1",
+        "https://host:port/pods",
+        "https://host:99999/pods",
+        "https://host/podz",
+    ],
 )
 def test_a_url_that_cannot_be_asked_is_refused_at_once(url: str) -> None:
-    with pytest.raises(ValueError, match=r"URL|[Pp]ort"):
+    with pytest.raises(ValueError, match=r"the kubelet.s URL must be https://HOST"):
         PodsClient(url)
+
+
+def test_a_password_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ValueError, match="give a token file") as refusal:
+        PodsClient("https://user:secret@host/pods")
+
+    assert "secret" not in str(refusal.value)

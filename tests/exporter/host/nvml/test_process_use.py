@@ -207,6 +207,8 @@ class Accounts:
 
     def __init__(self, node: SimulatedNode) -> None:
         self.totals: dict[int, tuple[int, int]] = {}
+        # When each began, in microseconds since the epoch.
+        self.starts_us: dict[int, int] = {}
         self.is_on = True
         node.answer(MODE, self._mode)
         node.answer(STATS, self._stats)
@@ -220,6 +222,7 @@ class Accounts:
         if told is None:
             return int(pynvml.NVML_ERROR_NOT_FOUND)
         stats._obj.sampleCount, stats._obj.sumGpuUtil = told
+        stats._obj.startTime = self.starts_us.get(stats._obj.pid, 0)
         return int(pynvml.NVML_SUCCESS)
 
 
@@ -235,6 +238,26 @@ def test_where_accounting_adds_samples_up_nothing_is_lost_between_two_readings(
 
     assert first == {FIRST: 0.0, SECOND: 0.0}
     assert use.read((FIRST, SECOND)) == {FIRST: 0.5, SECOND: 0.25}
+
+
+def test_what_a_process_had_that_began_after_the_last_reading_counts_from_its_start(
+    simulate: Simulate,
+) -> None:
+    node = simulate(simulated_card())
+    accounts = Accounts(node)
+    use = started(node)
+    card = use._card
+    card.new_utilisation_samples()
+    accounts.totals = {FIRST: (1_000, 0), SECOND: (1_000, 0)}
+    use.read((FIRST, SECOND))
+    assert card.newest_sample_us is not None
+    accounts.totals = {FIRST: (1_036, 0), SECOND: (9, 90_000)}
+    accounts.starts_us = {SECOND: card.newest_sample_us + 1}
+
+    shares = use.read((FIRST, SECOND))
+
+    # It was there for a quarter of the time, and busy throughout.
+    assert shares == {FIRST: 0.0, SECOND: 0.25}
 
 
 @pytest.mark.parametrize(

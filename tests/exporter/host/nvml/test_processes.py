@@ -342,9 +342,26 @@ def test_processes_of_all_instances_are_kept_from_the_unprivileged(simulate: Sim
         lists_of(card).every()
 
 
-def test_a_list_that_fails_is_a_failure_and_no_empty_card(simulate: Simulate) -> None:
-    faults = {f"{GRAPHICS}_v3": pynvml.NVML_ERROR_UNKNOWN}
+def test_the_list_of_compute_that_fails_is_a_failure_and_no_empty_card(simulate: Simulate) -> None:
+    faults = {f"{COMPUTE}_v3": pynvml.NVML_ERROR_UNKNOWN}
     (card,) = simulate(simulated_card(faults=faults)).open()
 
-    with pytest.raises(NvmlError, match="GraphicsRunningProcesses_v3: Unknown Error"):
+    with pytest.raises(NvmlError, match="ComputeRunningProcesses_v3: Unknown Error"):
         lists_of(card).every()
+
+
+@pytest.mark.parametrize("function", [GRAPHICS, MPS])
+def test_a_list_beside_it_that_fails_hides_no_process_and_is_told(
+    function: str, simulate: Simulate
+) -> None:
+    faults = {f"{function}_v3": pynvml.NVML_ERROR_UNKNOWN}
+    (card,) = simulate(simulated_card(faults=faults, process_count=2)).open()
+
+    lists = lists_of(card)
+
+    assert len(lists.every() or ()) == 2
+    assert lists.failure is not None
+    assert function in str(lists.failure)
+    card.begin_round()
+    lists.compute()
+    assert lists.failure is None

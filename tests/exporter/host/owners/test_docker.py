@@ -53,6 +53,18 @@ def test_under_kubernetes_the_labels_name_the_pod(tree: ProcTree) -> None:
     assert found.pod_uid == KUBERNETES["io.kubernetes.pod.uid"]
 
 
+def test_names_are_kept_whole_and_free_text_is_cut(tree: ProcTree) -> None:
+    name = "p" * 80 + "-7d9f8b7c6d-abcde"
+    labels = {**KUBERNETES, "io.kubernetes.pod.name": name, "rightslice.io/team": "t" * 80}
+    tree.add_docker(ID, f"k8s_main_{name}", labels)
+
+    found = looked_up(DockerContainers(tree.docker_folder))
+
+    assert found is not None
+    assert (found.name, found.pod) == (f"k8s_main_{name}", ("team-a", name, "main"))
+    assert found.labels["rightslice.io/team"] == "t" * 64
+
+
 def test_nothing_is_read_by_who_asks(tree: ProcTree) -> None:
     tree.add_docker(ID, "jupyter-1")
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from rightslice.exporter.host.owners.workload import NOTHING_KNOWN, Details, Wor
 from rightslice.exporter.simulate.proc_tree import ProcTree
 
 UID = "3f0c5a1e-6b7d-4a2c-9d18-0e4f7b6c2a91"
+OLD_UID = UID.replace(UID[:8], "f" * 8)
 ID, OTHER_ID = "ab" * 32, "cd" * 32
 POD_CGROUP = f"0::/kubepods/burstable/pod{UID}/{ID}\n"
 DOCKER_CGROUP = f"0::/system.slice/docker-{ID}.scope\n"
@@ -164,6 +166,7 @@ def test_a_job_has_user_id_and_step(tree: ProcTree, owners: Owners) -> None:
     assert named(owners, 7) == Workload("slurm_job", "ada", "12", "0")
     assert owners.has_slurm
     assert owners.slurm_jobs["12"].minors == {3}
+    assert owners.slurm_since_seconds == NOW_SECONDS + 1
 
 
 def test_a_job_that_no_scan_finds_is_named_after_a_minute(tree: ProcTree, owners: Owners) -> None:
@@ -190,6 +193,12 @@ def test_any_other_process_has_user_and_command(
     tree.start(7, command=command, user_id=user_id)
 
     assert named(owners, 7) == workload
+
+
+def test_a_command_holds_no_id_of_its_process_or_parent(tree: ProcTree, owners: Owners) -> None:
+    tree.start(57, command="w57-of-23-as-8-12", parent_id=23, namespace_ids=(57, 8))
+
+    assert named(owners, 57) == Workload("process", "ada", "wN-of-N-as-N-12")
 
 
 def test_a_process_whose_user_is_hidden_has_a_command(tree: ProcTree, owners: Owners) -> None:
@@ -317,14 +326,50 @@ def test_pods_are_alive_as_of_the_last_listing(tree: ProcTree, owners: Owners) -
 def test_a_pod_that_was_made_anew_has_one_cgroup(tree: ProcTree, owners: Owners) -> None:
     tree.add_cgroup(f"kubepods/pod{UID}")
     tree.add_pod("team-a", "train-0", UID)
-    tree.add_pod("team-a", "train-0", UID.replace(UID[:8], "f" * 8))
+    tree.add_pod("team-a", "train-0", OLD_UID)
     owners.refresh(NOW_SECONDS)
 
     at_first = owners.has_cgroup("team-a", "train-0")
     owners.refresh(NOW_SECONDS + TREES_SECONDS)
 
-    assert (at_first, owners.has_cgroup("team-a", "train-0")) == ((True, None), (True, False))
-    assert owners.has_cgroup("team-a", "train-1") == ()
+    assert at_first == {UID: True, OLD_UID: None}
+    assert owners.has_cgroup("team-a", "train-0") == {UID: True, OLD_UID: False}
+    assert owners.has_cgroup("team-a", "train-1") == {}
+
+
+def test_where_no_pod_of_a_name_has_a_cgroup_a_younger_one_is_looked_for(
+    tree: ProcTree, owners: Owners
+) -> None:
+    tree.add_cgroup(f"kubepods/pod{OLD_UID}")
+    tree.add_pod("team-a", "web-0", OLD_UID)
+    owners.refresh(NOW_SECONDS)
+    tree.remove_cgroup(f"kubepods/pod{OLD_UID}")
+    tree.add_cgroup(f"kubepods/pod{UID}")
+    tree.add_pod("team-a", "web-0", UID)
+    owners.refresh(NOW_SECONDS + TREES_SECONDS)
+
+    at_first = owners.has_cgroup("team-a", "web-0")
+    owners.refresh(NOW_SECONDS + TREES_SECONDS + 1)
+
+    assert at_first == {OLD_UID: None}
+    assert owners.has_cgroup("team-a", "web-0") == {UID: True, OLD_UID: None}
+
+
+def test_names_are_looked_for_once_after_each_listing_of_cgroups(
+    tree: ProcTree, owners: Owners
+) -> None:
+    tree.add_cgroup("kubepods/burstable")
+    tree.add_pod("team-a", "job-1", UID)
+    told = []
+    for second in range(25):
+        owners.refresh(NOW_SECONDS + second)
+        told.append(owners.has_cgroup("team-a", "job-1")[UID])
+
+    tree.add_pod("team-a", "job-1", OLD_UID)  # nothing is due, and nobody wants it
+    owners.refresh(NOW_SECONDS + 25)
+
+    assert told == [None] * 11 + [False] * 9 + [None] + [False] * 4
+    assert owners.has_cgroup("team-a", "job-1") == {UID: False}
 
 
 def test_a_node_without_any_folder_has_no_trouble(owners: Owners) -> None:
@@ -396,6 +441,31 @@ def test_what_is_remembered_is_bounded_also_while_all_live(
 
     assert owners.process_count == 3
     assert named(owners, 0) == Workload("process", "ada", "python3")
+
+
+class Guarded(dict[int, Any]):
+    """Remembers whether somebody took something away without the lock."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.lock = lock
+        self.was_locked: list[bool] = []
+
+    def pop(self, *arguments: Any) -> Any:
+        self.was_locked.append(self.lock.locked())
+        return super().pop(*arguments)
+
+
+def test_what_is_forgotten_is_taken_away_under_the_lock(tree: ProcTree, owners: Owners) -> None:
+    owners._seen = guarded = Guarded(owners._lock)
+    for process_id in (7, 8):
+        tree.start(process_id)
+        found(owners, process_id)
+        tree.end(process_id)
+
+    owners.owner_of(7, NOW_SECONDS)
+    owners.refresh(NOW_SECONDS)
+
+    assert (guarded, guarded.was_locked) == ({}, [True] * 4)
 
 
 def test_many_threads_get_one_answer(tree: ProcTree, owners: Owners) -> None:

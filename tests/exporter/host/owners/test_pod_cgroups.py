@@ -89,3 +89,39 @@ def test_other_folders_are_no_pods(tree: ProcTree) -> None:
     cgroups.scan()
 
     assert cgroups.is_alive(UID) is False
+
+
+@pytest.mark.parametrize(
+    ("folder", "told", "path"),
+    [
+        pytest.param(
+            f"kubepods.slice/{SLICE}.slice/{SLICE}-pod{UID_}.slice",
+            f"/../../../{SLICE}.slice/{SLICE}-pod{UID_}.slice/cri-containerd-ab.scope",
+            f"/kubepods.slice/{SLICE}.slice/{SLICE}-pod{UID_}.slice/cri-containerd-ab.scope",
+            id="v2, systemd",
+        ),
+        pytest.param(
+            f"memory/kubelet/kubepods/burstable/pod{UID}",
+            f"/../../pod{UID}/ab",
+            f"/kubelet/kubepods/burstable/pod{UID}/ab",
+            id="v1, cgroupfs, root of its own",
+        ),
+        pytest.param(
+            f"kubepods/pod{UID}", f"/kubepods/pod{UID}/ab", f"/kubepods/pod{UID}/ab", id="whole"
+        ),
+        pytest.param("kubepods/burstable", f"/../pod{UID}/ab", None, id="of a pod that is gone"),
+    ],
+)
+def test_a_path_that_is_relative_to_a_namespace_is_found_by_the_pod(
+    folder: str, told: str, path: str | None, tree: ProcTree
+) -> None:
+    tree.add_cgroup(folder)
+
+    assert scanned(tree).path(told, UID) == path
+
+
+def test_a_pod_may_be_in_one_tree_of_several(tree: ProcTree) -> None:
+    tree.add_cgroup("memory/kubepods/burstable")
+    tree.add_cgroup(f"cpu,cpuacct/kubepods/burstable/pod{UID}")
+
+    assert scanned(tree).is_alive(UID) is True

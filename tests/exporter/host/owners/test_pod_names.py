@@ -133,6 +133,27 @@ def test_a_folder_that_cannot_be_listed_says_so_and_keeps_the_names(
     assert names.since_seconds == 0.0
 
 
+@pytest.mark.parametrize("shut", ["pods", "containers"])
+def test_what_can_be_listed_is_used_beside_what_cannot(
+    shut: str, tree: ProcTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.add_pod("team-a", "train-0", UID, {"main": ID})
+    list_folder = os.listdir
+
+    def forbid(folder: Path) -> list[str]:
+        if folder.name == shut:
+            raise PermissionError(13, "Permission denied", str(folder))
+        return list_folder(folder)
+
+    monkeypatch.setattr(os, "listdir", forbid)  # root, which tests may be, is denied nothing
+    names = scanned(tree, 30.0)
+
+    known = (names.pod(UID) is not None, names.container_name(ID) is not None)
+    assert known == (shut != "pods", shut != "containers")
+    assert names.since_seconds == (30.0 if shut == "containers" else float("-inf"))
+    assert (names.unavailable_reason or "").startswith(f"{tree.root}/var/log/{shut} cannot be read")
+
+
 def test_the_trouble_ends_with_a_scan_that_works(
     tree: ProcTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from rightslice.exporter.host.owners.process_files import (
     parse_stat,
     read_cgroup_text,
     read_stat,
+    read_status,
     read_user_id,
 )
 from rightslice.exporter.simulate.proc_tree import START_TICKS, ProcTree
@@ -52,6 +53,22 @@ def test_the_real_user_is_whose_the_process_is(tree: ProcTree) -> None:
     assert read_user_id(tree.procfs, 7) == 1234
 
 
+def test_a_process_has_a_parent_and_an_id_in_each_namespace(tree: ProcTree) -> None:
+    tree.start(4821, parent_id=57, namespace_ids=(4821, 17))
+
+    stat = read_stat(tree.procfs, 4821)
+
+    assert stat is not None
+    assert (stat.parent_id, stat.may_hang) == (57, False)
+    assert read_status(tree.procfs, 4821).process_ids == (4821, 17)
+
+
+def test_a_kernel_without_pid_namespaces_tells_no_ids(tree: ProcTree) -> None:
+    tree.start(4821)
+
+    assert read_status(tree.procfs, 4821).process_ids == ()
+
+
 def test_a_process_that_is_not_shown_tells_nothing(tree: ProcTree) -> None:
     assert read_stat(tree.procfs, 7) is None
     assert read_user_id(tree.procfs, 7) is None
@@ -64,5 +81,7 @@ def test_this_process_is_read_from_the_real_kernel() -> None:
     assert stat is not None
     assert stat.command == Path("/proc/self/comm").read_text().rstrip("\n")
     assert stat.cpu_seconds > 0
+    assert stat.parent_id == os.getppid()
+    assert read_status(Path("/proc"), os.getpid()).process_ids[0] == os.getpid()
     assert read_user_id(Path("/proc"), os.getpid()) == os.getuid()
     assert read_cgroup_text(Path("/proc"), os.getpid()) == Path("/proc/self/cgroup").read_text()

@@ -35,8 +35,8 @@ SOCKET_REMEDY = "mount the node's /var/lib/kubelet/pod-resources into the contai
 REMEDIES = {
     errors.ABSENT: f"is not there: {SOCKET_REMEDY}, and see whether the kubelet runs",
     errors.PERMISSION: "may not be opened: run the exporter as root",
-    errors.UNAVAILABLE: "is not answered: see whether the kubelet runs",
-    errors.TIMEOUT: "was not answered in time: the kubelet is overloaded",
+    errors.UNAVAILABLE: "is not answered: see whether the kubelet runs, and listens here",
+    errors.TIMEOUT: "was not answered in time: the kubelet is overloaded, or hangs",
     errors.TOO_LARGE: "has too large an answer: report it to us",
     errors.MALFORMED: "gave what is no answer of a kubelet: see what else listens on it",
 }

@@ -1,5 +1,6 @@
 """Which container was granted which device, from the kubelet's answers."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,8 +26,15 @@ if TYPE_CHECKING:  # whoever reads grants needs no protobuf
     )
 
 # Resources are renamed at will ("nvidia.com/gpu.shared", "example.com/a100"), so that no list of
-# names is complete. A name with one of these is of a GPU; with any other name, an id may be.
+# names is complete. A name with one of these is of a GPU, unless it is of a network as well; with
+# any other name, an id may be.
 GPU_WORDS = ("nvidia", "gpu")
+# NVIDIA's network operator hands out network cards under the same prefix: its documents call them
+# nvidia.com/hostdev, nvidia.com/mlnxnics, nvidia.com/rail_0, nvidia.com/bf2_sf.
+NETWORK_WORDS = re.compile(
+    r"rdma|hostdev|sriov|mln?x|mellanox|infiniband|switchdev|bluefield"
+    r"|(?<![a-z])(?:(?:super|smart)?nics?|ib|roce|hca|rail|cx[0-9]+|bf[0-9]+)(?![a-z])"
+)
 REMEMBERED_RESOURCES = 256
 # An old kubelet tells of a claim its CDI devices alone, which carry the driver's name.
 CDI_VENDOR = f"k8s.{NVIDIA_CLAIM_DRIVER}/"
@@ -130,7 +138,8 @@ def _devices(
 
 @lru_cache(maxsize=REMEMBERED_RESOURCES)
 def _is_of_gpus(resource: str) -> bool:
-    return any(word in resource.lower() for word in GPU_WORDS)
+    name = resource.lower()
+    return any(word in name for word in GPU_WORDS) and NETWORK_WORDS.search(name) is None
 
 
 def _claimed(container: "ContainerResources") -> Iterator[tuple[str, str, DeviceId | None]]:

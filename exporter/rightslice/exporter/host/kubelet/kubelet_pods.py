@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 
 from rightslice.exporter.host.kubelet.pods import PodFacts
 from rightslice.exporter.host.part import NodePart
@@ -35,19 +36,27 @@ class KubeletPods(NodePart):
     def refresh(self) -> None:
         """Ask anew; raises KubeletError, and what was told before stays."""
         if self.fetch is not None:
-            self.facts = {(pod.namespace, pod.name): pod for pod in self.fetch()}
+            # Of two with one name the one that runs counts.
+            fetched = sorted(self.fetch(), key=lambda pod: not pod.is_finished)
+            self.facts = {(pod.namespace, pod.name): pod for pod in fetched}
             self._read_seconds = self.now_seconds()
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Tell how old the last answer is; None before one."""
+        age_seconds = self.now_seconds() - self._read_seconds
+        return age_seconds if isfinite(age_seconds) else None
 
     def on_cards(self) -> list[PodFacts]:
         """Give the pods that hold a card and have an address, in order."""
         found = [self.facts[name] for name in sorted(self.pods_on_cards() & self.facts.keys())]
         return [pod for pod in found if pod.ip and not pod.is_finished]
 
-    def finished(self, now_seconds: float) -> frozenset[Pod]:
-        """Name the pods that the kubelet lately said have finished.
+    def finished(self, now_seconds: float) -> dict[Pod, str]:
+        """Give the uids of the pods that the kubelet lately said have finished.
 
         What it said long ago may have been of an older pod of that name.
         """
         if now_seconds - self._read_seconds > FRESH_SECONDS:
-            return frozenset()
-        return frozenset(name for name, pod in self.facts.items() if pod.is_finished)
+            return {}
+        return {name: pod.uid for name, pod in self.facts.items() if pod.is_finished}

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from rightslice.exporter.host.owners.label_text import is_name, label_text, name_text
+
 FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
 HASH_LABEL = "pod-template-hash"
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
@@ -56,14 +58,18 @@ class PodFacts:
 
 
 def parse_pods(document: Any) -> tuple[PodFacts, ...]:
-    """Read a PodList; what is missing or of a wrong type stays empty. A pod has a name."""
+    """Read a PodList; what is missing or of a wrong type stays empty.
+
+    A pod whose namespace or name could be no name in Kubernetes is left out; other text is made fit
+    for a label.
+    """
     return tuple(pod for item in _rows(document, "items") for pod in _pod(item))
 
 
 def _pod(item: dict[str, Any]) -> Iterator[PodFacts]:
     metadata, status = _map(item, "metadata"), _map(item, "status")
     namespace, name = _text(metadata, "namespace"), _text(metadata, "name")
-    if not (namespace and name):
+    if not (is_name(namespace) and is_name(name)):
         return
     labels = {key: text for key, text in _map(metadata, "labels").items() if isinstance(text, str)}
     owner_kind, owner = _owner(metadata, labels)
@@ -73,9 +79,9 @@ def _pod(item: dict[str, Any]) -> Iterator[PodFacts]:
         uid=_text(metadata, "uid"),
         phase=_text(status, "phase"),
         labels=labels,
-        owner_kind=owner_kind,
-        owner=owner,
-        ip=_text(status, "podIP"),
+        owner_kind=label_text(owner_kind),
+        owner=name_text(owner),
+        ip=label_text(_text(status, "podIP")),
         containers=tuple(_containers(_map(item, "spec"), status)),
     )
 
@@ -106,14 +112,16 @@ def _containers(spec: dict[str, Any], status: dict[str, Any]) -> Iterator[Contai
     for key in CONTAINERS:
         for row in _rows(spec, key):
             name = _text(row, "name")
-            yield ContainerFacts(name, ids.get(name, ""), tuple(_ports(row)))
+            container_id = name_text(ids.get(name, ""))
+            yield ContainerFacts(name_text(name), container_id, tuple(_ports(row)))
 
 
 def _ports(container: dict[str, Any]) -> Iterator[PortFacts]:
     for row in _rows(container, "ports"):
         number = row.get("containerPort")
         if isinstance(number, int) and 0 < number < 1 << 16:
-            yield PortFacts(_text(row, "name"), number, _text(row, "protocol") or "TCP")
+            name, protocol = label_text(_text(row, "name")), label_text(_text(row, "protocol"))
+            yield PortFacts(name, number, protocol or "TCP")
 
 
 def _map(row: dict[str, Any], key: str) -> dict[str, Any]:

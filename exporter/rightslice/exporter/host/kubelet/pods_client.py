@@ -56,9 +56,17 @@ class PodsClient:
 
     def _parts(self) -> SplitResult:
         parts = urlsplit(self.url)
-        if parts.scheme != "https" or not parts.hostname:
+        if "@" in parts.netloc:
+            raise ValueError(
+                "the kubelet's URL must not hold a user or password: give a token file"
+            )
+        try:
+            _ = parts.port
+            is_whole = parts.scheme == "https" and bool(parts.hostname) and parts.path == "/pods"
+        except ValueError:  # no port
+            is_whole = False
+        if not is_whole:
             raise ValueError(f"the kubelet's URL must be https://HOST[:PORT]/pods, got {self.url}")
-        _ = parts.port  # raises ValueError as well
         return parts
 
     def _get(self, end_seconds: float) -> tuple[int, bytes]:

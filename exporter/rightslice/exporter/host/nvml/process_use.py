@@ -19,6 +19,7 @@ ACCOUNTED_PER_BUSY = 10_000
 ACCOUNTING = "nvmlDeviceGetAccountingStats_v2"
 # After so many readings without a row the newest stamp may lie in the future: a clock set back.
 EMPTY_READINGS = 5
+NO_SAMPLES = (0, 0)
 
 
 class ProcessUse:
@@ -27,8 +28,10 @@ class ProcessUse:
     From accounting where it is on and adds its samples up (driver 610 and later): then nothing is
     lost between two readings. Else from the samples of the last 10 s, each of which the driver
     credits to the one process it finds on the engine. `rejected_count` counts the rows of the last
-    reading that were none: of processes that are not there, out of range. `is_baseline` says that
-    the last reading only found where to begin, and stands for no time.
+    reading that were none: of processes that are not there, out of range. `has_strangers` says that
+    some were of processes that are not there. `is_baseline` says that the last reading only found
+    where to begin, and stands for no time. `is_proven` says that some process was told to be busy
+    at some time: without, a share of 0 may mean that this driver tells nothing.
     """
 
     def __init__(self, card: "NvmlCard") -> None:
@@ -38,8 +41,11 @@ class ProcessUse:
         self._empty_count = 0
         # Of each process the samples counted, and their sum, when it was last read.
         self._accounts: dict[int, tuple[int, int]] | None = None
+        self._accounts_us: int | None = None
         self.rejected_count = 0
+        self.has_strangers = False
         self.is_baseline = True
+        self.is_proven = False
 
     def read(self, process_ids: Iterable[int]) -> dict[int, float] | None:
         """Give the share, 0 to 1, of each of these processes since the last reading.
@@ -47,13 +53,15 @@ class ProcessUse:
         None where the driver does not tell it. Raises NvmlError.
         """
         wanted = dict.fromkeys(process_ids, 0.0)
-        self.rejected_count = 0
+        self.rejected_count, self.has_strangers = 0, False
         accounted = self._read_accounts(wanted) if self._is_accounting() else None
         if accounted is not None:
             self._since_us = None
-            return accounted
-        self._accounts = None
-        return self._read_samples(wanted)
+        else:
+            self._accounts = None
+            accounted = self._read_samples(wanted)
+        self.is_proven = self.is_proven or self.has_strangers or any(wanted.values())
+        return accounted
 
     def start_anew(self) -> None:
         """Forget where the last reading ended: what lies between was not watched."""
@@ -68,7 +76,9 @@ class ProcessUse:
 
     def _read_accounts(self, wanted: dict[int, float]) -> dict[int, float] | None:
         self.is_baseline = self._accounts is None
-        before, self._accounts = self._accounts or {}, {}
+        before, self._accounts = self._accounts, {}
+        since_us, self._accounts_us = self._accounts_us, self._card.newest_sample_us
+        grown: dict[int, tuple[int, int]] = {}
         for process_id in wanted:
             stats = pynvml.c_nvmlAccountingStats_v2_t()
             stats.pid = process_id
@@ -79,10 +89,16 @@ class ProcessUse:
             if code != SUCCESS:  # it ended just now, or began before accounting was on
                 continue
             now = self._accounts[process_id] = (stats.sampleCount, stats.sumGpuUtil)
-            old_count, old_busy = before.get(process_id, now)
-            count, busy = now[0] - old_count, now[1] - old_busy
+            if before is not None:
+                is_new = since_us is not None and stats.startTime > since_us
+                old = NO_SAMPLES if is_new else before.get(process_id, now)
+                grown[process_id] = now[0] - old[0], now[1] - old[1]
+        # Who came or ended meanwhile was sampled for a part of the time: whoever was sampled most
+        # tells how long it was.
+        most_count = max((count for count, _ in grown.values()), default=0)
+        for process_id, (count, busy) in grown.items():
             if count > 0 and 0 <= busy <= count * ACCOUNTED_PER_BUSY:
-                wanted[process_id] = busy / (count * ACCOUNTED_PER_BUSY)
+                wanted[process_id] = busy / (most_count * ACCOUNTED_PER_BUSY)
         return wanted
 
     def _read_samples(self, wanted: dict[int, float]) -> dict[int, float] | None:
@@ -98,6 +114,7 @@ class ProcessUse:
                 continue  # unused or stale slots of the driver's buffer
             if process_id not in wanted or percent > 100:
                 self.rejected_count += 1
+                self.has_strangers = self.has_strangers or process_id not in wanted
                 continue
             newest[process_id] = stamp_us
             wanted[process_id] = percent / 100

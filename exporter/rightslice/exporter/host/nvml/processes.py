@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pynvml
 
-from rightslice.exporter.host.nvml.errors import NOT_AVAILABLE_32, NOT_AVAILABLE_64
+from rightslice.exporter.host.nvml.errors import (
+    DOWN_REASONS,
+    NOT_AVAILABLE_32,
+    NOT_AVAILABLE_64,
+    NvmlError,
+    Reason,
+)
 from rightslice.exporter.host.nvml.rows import Rows
 
 if TYPE_CHECKING:
@@ -46,6 +52,8 @@ class ProcessLists:
         self._lists: dict[str, list[GpuProcess] | None] = {}
         self._round = -1
         self._quiet_until: dict[str, int] = {}
+        # Why a list of this round is missing.
+        self.failure: NvmlError | None = None
         first, end = LONG_ROW_DRIVERS
         has_long_rows = first <= version_of(card.driver_version) < end
         self._endings = ("_v2",) if has_long_rows else ("_v3", "_v2")
@@ -64,9 +72,9 @@ class ProcessLists:
 
         None where no list is told. Keyed by process and instance, with the larger memory. Most
         cards have neither graphics nor MPS: a list that was empty is asked for again only after
-        some rounds.
+        some rounds. Where one of those two fails, the others are still true: `failure` tells of it.
         """
-        lists = [self.compute(), self._unless_quiet(GRAPHICS), self._unless_quiet(MPS)]
+        lists = [self.compute(), self._if_told(GRAPHICS), self._if_told(MPS)]
         if all(rows is None for rows in lists):
             return None
         merged: dict[tuple[int, int | None, int | None], GpuProcess] = {}
@@ -76,6 +84,15 @@ class ProcessLists:
             if known is None or (known.used_bytes or 0) < (row.used_bytes or 0):
                 merged[key] = row
         return list(merged.values())
+
+    def _if_told(self, function: str) -> list[GpuProcess] | None:
+        try:
+            return self._unless_quiet(function)
+        except NvmlError as error:
+            if error.reason in (*DOWN_REASONS, Reason.PERMISSION):
+                raise
+            self._lists[function], self.failure = None, error
+            return None
 
     def _unless_quiet(self, function: str) -> list[GpuProcess] | None:
         until_round = self._quiet_until.get(function, 0)
@@ -88,6 +105,7 @@ class ProcessLists:
         if self._round != self._card.round_number:
             self._round = self._card.round_number
             self._lists.clear()
+            self.failure = None
         if function not in self._lists:
             rows = self._lists[function] = self._read_first(function)
             self._quiet_until[function] = self._round + (QUIET_ROUNDS if rows == [] else 0)

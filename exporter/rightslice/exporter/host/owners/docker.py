@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rightslice.exporter.host.owners.label_text import label_text
+from rightslice.exporter.host.owners.label_text import label_text, name_text
 from rightslice.exporter.host.owners.small_files import read_start
 
 CONFIG_BYTES = 1024 * 1024
@@ -15,7 +15,8 @@ MOST_REMEMBERED = 4096
 # An id that is no container's, such as another runtime's, is not looked for every second.
 UNKNOWN_SECONDS = 60.0
 # Other labels are nobody's business here, and may be large.
-KEPT_PREFIXES = ("io.kubernetes.", "rightslice.io/")
+KUBERNETES = "io.kubernetes."  # names, which must be equal to the kubelet's
+KEPT_PREFIXES = (KUBERNETES, "rightslice.io/")
 PERMISSION_REMEDY = "run as root, or give CAP_DAC_READ_SEARCH"
 
 
@@ -62,11 +63,11 @@ def parse_config(text: bytes) -> DockerContainer:
     if not isinstance(name, str):
         return UNKNOWN
     kept = {
-        key: label_text(value)
+        key: name_text(value) if key.startswith(KUBERNETES) else label_text(value)
         for key, value in (labels.items() if isinstance(labels, dict) else ())
         if key.startswith(KEPT_PREFIXES) and isinstance(value, str)
     }
-    name = label_text(name.removeprefix("/"))
+    name = name_text(name.removeprefix("/"))
     return DockerContainer(name, kept, is_running if isinstance(is_running, bool) else None)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rightslice.exporter.host.owners.label_text import label_text
-from rightslice.exporter.host.owners.workload import Details
+from rightslice.exporter.host.owners.workload import SOURCE_LABEL, Details
 from rightslice.exporter.host.quantity import parse_quantity
 
 PREFIX = "rightslice.io/"
@@ -21,7 +21,7 @@ def details_of_labels(labels: Mapping[str, str]) -> Details:
         owner=owner,
         team=label_text(ours.get("team", "")),
         is_protected=PROTECTED.get(ours.get("protected", "").lower()),
-        memory_limits={} if limit is None else {"label": limit},
+        memory_limits={} if limit is None else {SOURCE_LABEL: limit},
     )
 
 

@@ -32,7 +32,7 @@ class Naming:
     """All that names workloads. It answers from memory; what is missing is read in the background.
 
     A name is final once given: labels must not change while a process runs. So an answer that the
-    next reading may better is waited for.
+    next reading may better is waited for. Only a pod that goes by its uid gets its name even late.
     """
 
     pods: PodNames
@@ -74,9 +74,9 @@ class Naming:
         name = self.pods.container_name(process.place.container_id)
         if name is not None:
             return name
-        if len(pod.containers) == 1:
-            return pod.containers[0]
-        return "" if is_late or self.pods.since_seconds > process.seen_seconds else None
+        if not (is_late or self.pods.since_seconds > process.seen_seconds):
+            return None  # a container that ran before this one may be all that is listed yet
+        return pod.containers[0] if len(pod.containers) == 1 else ""
 
     def _container(self, process: Unnamed, *, is_late: bool) -> Workload | None:
         place = process.place

@@ -15,16 +15,16 @@ from rightslice.exporter.host.owners.environment import (
     read_variables,
 )
 from rightslice.exporter.host.owners.hami import container_limits
+from rightslice.exporter.host.owners.label_text import without_ids
 from rightslice.exporter.host.owners.labels import details_of_labels, joined
 from rightslice.exporter.host.owners.naming import Naming, Unnamed
 from rightslice.exporter.host.owners.pod_cgroups import PodCgroups
 from rightslice.exporter.host.owners.pod_names import PodNames
 from rightslice.exporter.host.owners.process_files import (
-    UNINTERRUPTIBLE,
     ProcessStat,
     read_cgroup_text,
     read_stat,
-    read_user_id,
+    read_status,
 )
 from rightslice.exporter.host.owners.slurm import JobHolding, SlurmJobs
 from rightslice.exporter.host.owners.users import UserNames, account_name
@@ -33,7 +33,6 @@ from rightslice.exporter.host.owners.workload import NOTHING_KNOWN, Details, Wor
 MOST_REMEMBERED = 8192
 NAMES_SECONDS = 30.0
 TREES_SECONDS = 10.0
-ENVIRONMENT_REMEDY = "give CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or run as root"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,8 @@ class _Seen:
 
     owner: Owner
     unnamed: Unnamed
+    # When its name was last looked for.
+    named_seconds: float = float("-inf")
     promises: dict[str, int] | None = None
 
 
@@ -103,10 +104,7 @@ class Owners:
         pods, docker, slurm = self._names.pods, self._names.docker, self._names.slurm
         found = {"logs": pods.unavailable_reason or ""} if not pods.is_empty else {}
         found |= {"docker": docker.unavailable_reason or ""} if not docker.is_empty else {}
-        if slurm.is_present:
-            hidden_count = sum(not job.is_known for job in slurm.jobs.values())
-            reason = f"the cards of {hidden_count} jobs are not told: {ENVIRONMENT_REMEDY}"
-            found["slurm"] = reason if hidden_count else ""
+        found |= {"slurm": slurm.unavailable_reason or ""} if slurm.is_present else {}
         return found
 
     @property
@@ -119,13 +117,27 @@ class Owners:
         """The node's Slurm jobs by id, with the cards they hold."""
         return self._names.slurm.jobs
 
+    @property
+    def slurm_since_seconds(self) -> float:
+        """When the last scan of the jobs that came to its end began; -inf before one."""
+        return self._names.slurm.since_seconds
+
     def is_pod_alive(self, uid: str) -> bool | None:
         """Tell whether a pod has a cgroup; None where that is not visible, or not looked up yet."""
         return self._pod_cgroups.is_alive(uid)
 
-    def has_cgroup(self, namespace: str, name: str) -> tuple[bool | None, ...]:
-        """Tell of each uid that a pod of this name has or had what `is_pod_alive` tells of it."""
-        return tuple(map(self.is_pod_alive, self._names.pods.uids(namespace, name)))
+    def has_cgroup(self, namespace: str, name: str) -> Mapping[str, bool | None]:
+        """Tell of each uid that a pod of this name has or had what `is_pod_alive` tells of it.
+
+        Where none has a cgroup, a younger pod of that name may: names are then read anew, and
+        nothing is told before.
+        """
+        pods = self._names.pods
+        told = {uid: self.is_pod_alive(uid) for uid in pods.uids(namespace, name)}
+        if not told or any(told.values()) or pods.since_seconds >= self._trees_seconds:
+            return told
+        pods.is_wanted = True
+        return dict.fromkeys(told)
 
     def owner_of(self, process_id: int, now_seconds: float) -> Owner | None:
         """Say whose a process is; None for one that procfs does not show, as in a PID namespace.
@@ -134,14 +146,26 @@ class Owners:
         """
         stat = read_stat(self._procfs, process_id)
         if stat is None:
-            self._seen.pop(process_id, None)
+            self._forget(process_id)
             return None
         seen = self._seen.get(process_id)
         if seen is None or seen.owner.start_ticks != stat.start_ticks:
             seen = self._look_at(process_id, stat, now_seconds)
-        if seen.owner.workload is None:
+        workload = seen.owner.workload
+        is_late = now_seconds - seen.named_seconds >= NAMES_SECONDS
+        if workload is None or (workload.is_nameless and is_late):
             self._name(seen, now_seconds)
         return seen.owner
+
+    def place_of(self, owner: Owner) -> CgroupPlace:
+        """Give where a process is, with the paths that are known from their mounts on."""
+        place = owner.place
+        paths = {
+            controller: whole
+            for controller, path in place.paths.items()
+            if (whole := self._pod_cgroups.path(path, place.pod_uid)) is not None
+        }
+        return replace(place, paths=paths)
 
     def details(self, owner: Owner) -> Details:
         """Say what else is known of an owner, from what `refresh` has read so far."""
@@ -160,33 +184,34 @@ class Owners:
     def refresh_names(self, now_seconds: float) -> None:
         """Read names and trees, and forget the processes that ended. Waits for no process."""
         names = self._names
-        if names.pods.is_wanted or now_seconds - self._names_seconds >= NAMES_SECONDS:
-            self._names_seconds = now_seconds
-            names.pods.scan(now_seconds)
         if now_seconds - self._trees_seconds >= TREES_SECONDS:
             self._trees_seconds = now_seconds
             self._pod_cgroups.scan()
+        if names.pods.is_wanted or now_seconds - self._names_seconds >= NAMES_SECONDS:
+            self._names_seconds = now_seconds
+            names.pods.scan(now_seconds)
         names.docker.read_wanted(now_seconds)
         names.users.look_up_wanted()
         for process_id in list(self._seen):
             if not os.path.exists(f"{self._procfs}/{process_id}"):
-                self._seen.pop(process_id, None)
+                self._forget(process_id)
 
     def refresh_environments(self, now_seconds: float) -> None:
         """Read what Slurm's jobs and the processes asked for say in their environments."""
         if self._names.slurm.is_wanted or now_seconds - self._jobs_seconds >= TREES_SECONDS:
             self._jobs_seconds = now_seconds
-            self._names.slurm.scan()
+            self._names.slurm.scan(now_seconds)
         for seen in list(self._seen.values()):
             if seen.promises is None and seen.owner.workload is not None:
                 self._read_promises(seen)
 
     def _look_at(self, process_id: int, stat: ProcessStat, now_seconds: float) -> _Seen:
         place = parse_cgroups(read_cgroup_text(self._procfs, process_id))
-        user_id = read_user_id(self._procfs, process_id)
+        status = read_status(self._procfs, process_id)
+        ids = (process_id, stat.parent_id, *status.process_ids)
         seen = _Seen(
             Owner(process_id, stat.start_ticks, place, pod_uid=place.pod_uid),
-            Unnamed(place, stat.command, user_id, now_seconds),
+            Unnamed(place, without_ids(stat.command, ids), status.user_id, now_seconds),
         )
         with self._lock:
             self._seen.pop(process_id, None)  # so that the oldest stay in front
@@ -195,11 +220,16 @@ class Owners:
             self._seen[process_id] = seen
         return seen
 
+    def _forget(self, process_id: int) -> None:
+        with self._lock:  # `_look_at` goes through them
+            self._seen.pop(process_id, None)
+
     def _name(self, seen: _Seen, now_seconds: float) -> None:
         """Name a process if that can be done by now; for all threads the same."""
         with self._lock:
-            workload = self._names.workload(seen.unnamed, now_seconds)
-            if seen.owner.workload is not None or workload is None:
+            workload, before = self._names.workload(seen.unnamed, now_seconds), seen.owner.workload
+            seen.named_seconds = now_seconds
+            if workload is None or not (before is None or before.is_nameless):
                 return
             container = self._names.docker_container(seen.owner.place)
             pod_uid = seen.owner.pod_uid or (container.pod_uid if container else "")
@@ -214,8 +244,8 @@ class Owners:
     def _read_promises(self, seen: _Seen) -> None:
         owner, workload = seen.owner, seen.owner.workload
         stat = read_stat(self._procfs, owner.process_id)
-        if stat is None or stat.state == UNINTERRUPTIBLE or workload is None:
-            return  # it may hold its memory locked while it waits in the kernel: some other time
+        if stat is None or stat.may_hang or workload is None:
+            return  # some other time
         variables = read_variables(self._procfs, owner.process_id, PROMISE_NAMES)
         found = promises(variables or {})
         if HAMI not in found and self._hami_folder is not None and owner.pod_uid:

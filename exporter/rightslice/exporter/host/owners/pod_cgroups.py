@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from rightslice.exporter.host.owners.cgroup_path import POD_PART, QOS_CLASSES
@@ -17,48 +18,68 @@ class PodCgroups:
 
     def __init__(self, sysfs: Path) -> None:
         self._root = str(sysfs / "fs/cgroup")
-        self._uids: frozenset[str] | None = None
+        # By uid the path, below its mount, of the folder that holds the pod's.
+        self._parents: dict[str, str] | None = None
         # Asked for since the last scan, and before it: a pod may be younger than the scan.
         self._asked: set[str] = set()
         self._looked_for: set[str] = set()
 
     def scan(self) -> None:
-        """List the pods of the first tree that has any place for them."""
+        """List the pods of every tree: under cgroup v1 a pod may be in some of them alone."""
         asked, self._asked = self._asked, set()
-        roots = next(filter(None, map(self._kubepods, MOUNTS)), [])
-        uids = frozenset(uid for root in roots for uid in _pods_in(root)) if roots else None
-        self._uids, self._looked_for = uids, asked
+        roots = [row for mount in MOUNTS for row in self._kubepods(mount)]
+        parents: dict[str, str] = {}
+        for top, root in roots:
+            for uid, parent in _pods_in(root):
+                parents.setdefault(uid, parent.removeprefix(top))
+        self._parents, self._looked_for = parents if roots else None, asked
 
     def is_alive(self, uid: str) -> bool | None:
         """Tell whether a pod has a cgroup.
 
         None where the tree is not visible, and for a uid that no scan has looked for yet.
         """
-        uids = self._uids
-        if uids is None or uid in uids:
-            return None if uids is None else True
+        parents = self._parents
+        if parents is None or uid in parents:
+            return None if parents is None else True
         self._asked.add(uid)
         return False if uid in self._looked_for else None
 
-    def _kubepods(self, mount: str) -> list[str]:
-        """Find the kubelet's roots in a tree: at its top, or one level deeper."""
-        top = f"{self._root}/{mount}"
+    def path(self, path: str, uid: str) -> str | None:
+        """Give a path in a pod's cgroup from its mount on; None where that is not known.
+
+        To a process in a cgroup namespace, a neighbour is at "/../pod.../...".
+        """
+        if ".." not in path.split("/"):
+            return path
+        match, parent = POD_PART.search(path), (self._parents or {}).get(uid)
+        if match is None or parent is None:
+            return None
+        return parent + path[path.rindex("/", 0, match.start("uid")) :]
+
+    def _kubepods(self, mount: str) -> list[tuple[str, str]]:
+        """Find the kubelet's roots in a tree, at its top or one level deeper; each with the top."""
+        top = f"{self._root}/{mount}" if mount else self._root
         names = _names_in(top)
         found = [f"{top}/{name}" for name in names if KUBEPODS.fullmatch(name)]
-        return found or [
+        deeper = found or [
             f"{top}/{parent}/{name}"
             for parent in names
             for name in _names_in(f"{top}/{parent}")
             if KUBEPODS.fullmatch(name)
         ]
+        return [(top, root) for root in deeper]
 
 
-def _pods_in(root: str) -> list[str]:
+def _pods_in(root: str) -> Iterator[tuple[str, str]]:
+    """Give each pod's uid, and the folder that its own is in."""
     names = _names_in(root)
-    for folder in [name for name in names if QOS_FOLDER.fullmatch(name)]:
-        names += _names_in(f"{root}/{folder}")
-    found = (POD_PART.search(f"/{name}") for name in names)
-    return [match["uid"].replace("_", "-") for match in found if match]
+    folders = [f"{root}/{name}" for name in names if QOS_FOLDER.fullmatch(name)]
+    for parent, children in ((root, names), *((folder, _names_in(folder)) for folder in folders)):
+        for name in children:
+            match = POD_PART.search(f"/{name}")
+            if match:
+                yield match["uid"].replace("_", "-"), parent
 
 
 def _names_in(folder: str) -> list[str]:

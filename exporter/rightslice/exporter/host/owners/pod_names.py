@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 POD_FOLDER = re.compile(r"(?P<namespace>[a-z0-9-]+)_(?P<name>[a-z0-9.-]+)_(?P<uid>[0-9a-f-]+)")
@@ -26,7 +26,7 @@ class PodName:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What one scan found. `since_seconds` is when it began."""
+    """What was found last. `since_seconds` is when the scan that found the pods began."""
 
     pods: Mapping[str, PodName] = field(default_factory=dict)
     uids: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
@@ -39,7 +39,8 @@ class PodNames:
 
     `pods_folder` is /var/log/pods; /var/log/containers is beside it. `is_wanted` says that somebody
     asked for what the last scan did not find. `unavailable_reason` says in a sentence why a folder
-    cannot be read, and what to do; a node without these folders has no names, and no reason.
+    cannot be read (of both, the pods'), and what to do; a node without these folders has no names,
+    and no reason.
     """
 
     def __init__(self, pods_folder: Path) -> None:
@@ -56,23 +57,23 @@ class PodNames:
 
     @property
     def since_seconds(self) -> float:
-        """When the last scan began; what is older than that has been looked for."""
+        """When the pods' last scan began; what is older than that has been looked for."""
         return self._names.since_seconds
 
     def scan(self, now_seconds: float) -> None:
-        """Read the listings; where they cannot be read, what was known stays."""
+        """Read each listing; of one that cannot be read, what was known stays."""
         self.is_wanted = False  # before the reading: who asks meanwhile asks for the next
+        names, reasons = self._names, []
         try:
             pods = dict(self._pods())
-            containers = dict(self._containers())
+            names = replace(names, pods=pods, uids=_uids_by_name(pods), since_seconds=now_seconds)
         except OSError as error:
-            remedy = PERMISSION_REMEDY if isinstance(error, PermissionError) else "see the disk"
-            self.unavailable_reason = (
-                f"{error.filename} cannot be read ({error.strerror}): {remedy}"
-            )
-            return
-        self.unavailable_reason = None
-        self._names = Names(pods, _uids_by_name(pods), containers, now_seconds)
+            reasons.append(_why_unavailable(error))
+        try:
+            names = replace(names, containers=dict(self._containers()))
+        except OSError as error:
+            reasons.append(_why_unavailable(error))
+        self._names, self.unavailable_reason = names, next(iter(reasons), None)
 
     def pod(self, uid: str) -> PodName | None:
         """Name a pod; None for one that the last scan did not see."""
@@ -104,6 +105,11 @@ class PodNames:
             match = CONTAINER_LINK.fullmatch(link)
             if match:
                 yield match["id"], match["container"]
+
+
+def _why_unavailable(error: OSError) -> str:
+    remedy = PERMISSION_REMEDY if isinstance(error, PermissionError) else "see the disk"
+    return f"{error.filename} cannot be read ({error.strerror}): {remedy}"
 
 
 def _uids_by_name(pods: Mapping[str, PodName]) -> dict[tuple[str, str], tuple[str, ...]]:

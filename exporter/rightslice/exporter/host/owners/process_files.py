@@ -16,11 +16,13 @@ STATUS_BYTES = 4096
 CGROUP_BYTES = 64 * 1024
 
 # Fields of /proc/PID/stat behind the command's name, from the state on (proc_pid_stat(5)).
-STATE, USER_TICKS, SYSTEM_TICKS, START_TICKS = 0, 11, 12, 19
+STATE, PARENT, USER_TICKS, SYSTEM_TICKS, START_TICKS = 0, 1, 11, 12, 19
 # In the kernel, where no signal reaches it: waiting for a disk, or in a driver that hangs.
 UNINTERRUPTIBLE = "D"
 # Real, effective, saved and file system user id; the real one is whose process it is.
 USER_LINE = re.compile(rb"^Uid:\s+(\d{1,10})\s", re.MULTILINE)
+# A process's ids from our PID namespace to its own.
+IDS_LINE = re.compile(rb"^NSpid:((?:\s+\d{1,10})+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,26 @@ class ProcessStat:
 
     command: str
     state: str
+    parent_id: int
     cpu_ticks: int
     start_ticks: int
 
     @property
     def cpu_seconds(self) -> float:
         return self.cpu_ticks / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def may_hang(self) -> bool:
+        """Tell whether it may hold its memory locked while it waits in the kernel."""
+        return self.state == UNINTERRUPTIBLE
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """Whose a process is, None where procfs does not tell, and the ids it goes by."""
+
+    user_id: int | None = None
+    process_ids: tuple[int, ...] = ()
 
 
 def parse_stat(text: bytes) -> ProcessStat | None:
@@ -46,12 +62,14 @@ def parse_stat(text: bytes) -> ProcessStat | None:
     command = head.partition(b"(")[2]
     fields = tail.split()
     try:
+        parent_id = int(fields[PARENT])
         cpu_ticks = int(fields[USER_TICKS]) + int(fields[SYSTEM_TICKS])
         start_ticks = int(fields[START_TICKS])
     except (IndexError, ValueError):
         return None
     state = fields[STATE].decode("ascii", "replace")
-    return ProcessStat(command.decode("utf-8", "replace"), state, cpu_ticks, start_ticks)
+    name = command.decode("utf-8", "replace")
+    return ProcessStat(name, state, parent_id, cpu_ticks, start_ticks)
 
 
 def read_stat(procfs: Path, process_id: int) -> ProcessStat | None:
@@ -60,11 +78,18 @@ def read_stat(procfs: Path, process_id: int) -> ProcessStat | None:
     return None if text is None else parse_stat(text)
 
 
+def read_status(procfs: Path, process_id: int) -> ProcessStatus:
+    """Read whose a process is, by the node's numbers, and its ids in PID namespaces."""
+    text = read_start(f"{procfs}/{process_id}/status", STATUS_BYTES) or b""
+    user, ids = USER_LINE.search(text), IDS_LINE.search(text)
+    return ProcessStatus(
+        int(user[1]) if user else None, tuple(map(int, ids[1].split())) if ids else ()
+    )
+
+
 def read_user_id(procfs: Path, process_id: int) -> int | None:
     """Give whose process it is, by the node's numbers; None where procfs does not tell."""
-    text = read_start(f"{procfs}/{process_id}/status", STATUS_BYTES)
-    match = USER_LINE.search(text or b"")
-    return int(match[1]) if match else None
+    return read_status(procfs, process_id).user_id
 
 
 def read_cgroup_text(procfs: Path, process_id: int) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rightslice.exporter.host.owners.environment import read_variables
-from rightslice.exporter.host.owners.label_text import label_text
-from rightslice.exporter.host.owners.process_files import read_user_id
+from rightslice.exporter.host.owners.label_text import label_text, name_text
+from rightslice.exporter.host.owners.process_files import read_stat, read_user_id
 from rightslice.exporter.host.owners.slurm_cgroups import (
     JobFolder,
     job_folders,
@@ -28,6 +28,8 @@ CARD_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]{8,90}")
 USER_NUMBER = re.compile(r"[0-9]{1,10}")
 MOST_JOBS = 1024
 ROOT = 0
+ENVIRONMENT_REMEDY = "give CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or run as root"
+HANG_REMEDY = "they hang in the kernel, and are read when they go on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,15 @@ class JobHolding:
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """What one process of a step tells; no variables where its environment is hidden."""
+    """What one process of a step tells; no variables where its environment is hidden.
+
+    `is_hung` says that another may tell more, which cannot be asked before it goes on.
+    """
 
     step: str
     user_id: int | None
     variables: Mapping[str, str]
+    is_hung: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +64,23 @@ class _Known:
     generation: int
     holding: JobHolding
     is_final: bool
+    is_hung: bool
 
 
 class SlurmJobs:
     """The jobs as of the last scan, by id. A scan reads the environment of their processes.
 
     `is_present` tells whether the node runs Slurm at all; None before the first scan. `is_wanted`
-    says that somebody asked for a job that the last scan did not find.
+    says that somebody asked for a job that the last scan did not find. `since_seconds` is when the
+    last scan that came to its end began. `unavailable_reason` says in a sentence why the cards of
+    some jobs are not told, and what to do.
     """
 
     def __init__(self, sysfs: Path, procfs: Path, users: UserNames | None = None) -> None:
         self.is_present: bool | None = None
         self.is_wanted = False
+        self.since_seconds = float("-inf")
+        self.unavailable_reason: str | None = None
         self._sysfs = sysfs
         self._procfs = procfs
         self._users = users or UserNames()
@@ -77,33 +88,48 @@ class SlurmJobs:
         self._known: dict[str, _Known] = {}
 
     def job(self, job_id: str) -> JobHolding | None:
-        """Give a job; None for one that the last scan did not see."""
-        job = self.jobs.get(job_id)
-        if job is None:
+        """Give a job; None for one that no scan has read yet."""
+        known = self._known.get(job_id)
+        if known is None:
             self.is_wanted = True
-        return job
+        return None if known is None else known.holding
 
-    def scan(self) -> Mapping[str, JobHolding]:
-        """Look for jobs, and read those that are not fully known."""
+    def scan(self, now_seconds: float) -> Mapping[str, JobHolding]:
+        """Look for jobs, and read those that are not fully known.
+
+        Which there are is told first: a process that hangs may hold up the reading.
+        """
         self.is_wanted = False
         roots = slurm_roots(self._sysfs)
-        folders: dict[str, list[JobFolder]] = {}
-        for folder in job_folders(roots):
-            if folder.job_id in folders or len(folders) < MOST_JOBS:
-                folders.setdefault(folder.job_id, []).append(folder)
-        self._known = {job_id: self._look_at(found) for job_id, found in folders.items()}
-        self.jobs = {job_id: known.holding for job_id, known in self._known.items()}
-        self.is_present = bool(roots)
-        return self.jobs
+        folders = _by_job(job_folders(roots))
+        known = {job_id: self._known.get(job_id) for job_id in folders}
+        self._known = {
+            job_id: job
+            for job_id, job in known.items()
+            if job is not None and job.generation == folders[job_id][0].generation
+        }
+        # Other threads go through these jobs: from here on none is added, and none goes.
+        jobs = {
+            job_id: self._known[job_id].holding if job_id in self._known else JobHolding(job_id)
+            for job_id in folders
+        }
+        self.jobs, self.is_present = jobs, bool(roots)
+        for job_id, found in folders.items():
+            self._known[job_id] = self._look_at(found)
+            jobs[job_id] = self._known[job_id].holding
+        self.unavailable_reason = _why_untold(self._known.values())
+        self.since_seconds = now_seconds
+        return jobs
 
     def _look_at(self, folders: list[JobFolder]) -> _Known:
-        first = folders[0]
-        known = self._known.get(first.job_id)
-        if known is None or known.generation != first.generation:
+        known = self._known.get(folders[0].job_id)
+        if known is None:
             return self._read(folders)
         if known.is_final:
             return known
         read = self._read(folders)
+        if read.is_hung and not read.holding.is_known:
+            read = replace(known, is_hung=True)
         # A name that was told once stays: labels must not change in the midst of a job.
         user = known.holding.user or read.holding.user
         return replace(read, holding=replace(read.holding, user=user))
@@ -125,19 +151,22 @@ class SlurmJobs:
             uuids=cards[1] if cards else frozenset(),
             is_known=cards is not None,
         )
-        return _Known(first.generation, holding, is_final)
+        is_hung = any(reading.is_hung for reading in readings)
+        return _Known(first.generation, holding, is_final, is_hung)
 
     def _read_step(self, step: str, process_ids: list[int]) -> StepReading | None:
         """Read the first process that tells something of its job; None for a step of none."""
-        hidden = None
+        hidden, is_hung = None, False
         for process_id in process_ids:
             user_id = read_user_id(self._procfs, process_id)
-            variables = read_variables(self._procfs, process_id, NAMES)
-            if variables:
+            stat = read_stat(self._procfs, process_id)
+            if stat is not None and stat.may_hang:
+                is_hung = True
+            elif variables := read_variables(self._procfs, process_id, NAMES):
                 return StepReading(step, user_id, variables)
             if user_id != ROOT or hidden is None:  # Slurm's own daemon is root's
                 hidden = StepReading(step, user_id, {})
-        return hidden
+        return hidden and replace(hidden, is_hung=is_hung)
 
     def _user(self, folder_user_id: int | None, readings: list[StepReading]) -> str:
         """Name the user by what the kernel says; a job may say anything of itself."""
@@ -146,10 +175,10 @@ class SlurmJobs:
         ids += [int(told_id)] if USER_NUMBER.fullmatch(told_id) else []
         known = [user_id for user_id in ids if user_id is not None]
         if not known:
-            return label_text(_told(readings, USER))
+            return name_text(_told(readings, USER))
         name = self._users.look_up_now(next(filter(None, known), ROOT))
         # In a container the node's users have no names.
-        return label_text(_told(readings, USER)) or name if name.isdigit() else name
+        return name_text(_told(readings, USER)) or name if name.isdigit() else name
 
 
 def cards_of(
@@ -160,6 +189,8 @@ def cards_of(
     if told:
         cards = parse_cards([told])
         return cards, cards is not None
+    if any(reading.is_hung for reading in readings):
+        return None, False
     of_steps = [
         reading.variables[STEP_CARDS] for reading in readings if STEP_CARDS in reading.variables
     ]
@@ -182,6 +213,23 @@ def parse_cards(lists: Iterable[str]) -> tuple[frozenset[int], frozenset[str]] |
         else:
             return None
     return frozenset(minors), frozenset(uuids)
+
+
+def _by_job(folders: Iterable[JobFolder]) -> dict[str, list[JobFolder]]:
+    found: dict[str, list[JobFolder]] = {}
+    for folder in folders:
+        if folder.job_id in found or len(found) < MOST_JOBS:
+            found.setdefault(folder.job_id, []).append(folder)
+    return found
+
+
+def _why_untold(jobs: Iterable[_Known]) -> str | None:
+    untold = [job for job in jobs if not job.holding.is_known]
+    if not untold:
+        return None
+    if all(job.is_hung for job in untold):
+        return f"the cards of {len(untold)} jobs are not told by their processes: {HANG_REMEDY}"
+    return f"the cards of {len(untold)} jobs are not told: {ENVIRONMENT_REMEDY}"
 
 
 def _told(readings: list[StepReading], name: str) -> str:

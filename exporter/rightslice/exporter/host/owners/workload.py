@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 POD, SLURM_JOB, CONTAINER, PROCESS = "pod", "slurm_job", "container", "process"
+# Of a promise of memory that a label of the pod or container makes.
+SOURCE_LABEL = "label"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,6 +24,16 @@ class Workload:
     @property
     def labels(self) -> tuple[str, str, str, str]:
         return (self.kind, self.namespace, self.pod, self.container)
+
+    @property
+    def is_nameless(self) -> bool:
+        """Tell whether this is a pod that goes by its uid, for want of a name."""
+        return self.kind == POD and not self.namespace
+
+
+def pod_of(workload: Workload) -> tuple[str, ...]:
+    """Give what the containers of a pod, or the steps of a job, have in common."""
+    return workload.labels[:3]
 
 
 @dataclass(frozen=True, slots=True)

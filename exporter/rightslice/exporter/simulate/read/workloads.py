@@ -4,7 +4,7 @@ import math
 import re
 from typing import Any
 
-from rightslice.exporter.host.owners.workload import POD, PROCESS
+from rightslice.exporter.host.owners.workload import POD, PROCESS, SLURM_JOB
 from rightslice.exporter.simulate.card import NEVER, ScenarioError
 from rightslice.exporter.simulate.read.section import Section, is_number
 from rightslice.exporter.simulate.workload import (
@@ -16,6 +16,7 @@ from rightslice.exporter.simulate.workload import (
     SimulatedWorkload,
 )
 
+JOB_NUMBER = re.compile(r"\d{1,10}")
 NAME = re.compile(r"[a-z0-9.-]+")
 WORKLOAD_KEYS = (
     "name",
@@ -50,12 +51,19 @@ def workload_of(place: str, value: Any, key: str) -> SimulatedWorkload:
     until_seconds = row.number("until_seconds") if "until_seconds" in row else math.inf
     if until_seconds <= since_seconds:
         raise row.wrong("until_seconds", "a time after since_seconds")
-    if row.word("kind", KINDS, PROCESS) == POD:
+    kind = row.word("kind", KINDS, PROCESS)
+    if kind == POD:
         _require_names(row)
+    if kind == SLURM_JOB:
+        row.required("pod")
+        if not JOB_NUMBER.fullmatch(row.text("pod")):
+            raise row.wrong("pod", "the job's number, in quotes")
+    if "listed_seconds" in row and "until_seconds" not in row:
+        raise row.wrong("listed_seconds", "until_seconds beside it: when the pod ends")
     limits = row.section("memory_limit_mib", LIMIT_SOURCES)
     return SimulatedWorkload(
         name=name,
-        kind=row.word("kind", KINDS, "process"),
+        kind=kind,
         namespace=row.text("namespace", ""),
         pod=row.text("pod", ""),
         container=row.text("container", ""),
@@ -101,6 +109,9 @@ def _labels(row: Section) -> dict[str, str]:
     if "labels" not in row:
         return {}
     labels = row.required("labels")
-    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+    if not isinstance(labels, dict):
         raise row.wrong("labels", "a mapping of label names to texts")
+    for name, text in labels.items():
+        if not isinstance(text, str):
+            raise row.wrong("labels", f'a text for {name}, in quotes: "{str(text).lower()}"')
     return {str(name): text for name, text in labels.items()}
