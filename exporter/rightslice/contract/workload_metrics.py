@@ -185,8 +185,9 @@ GPU_UNATTRIBUTED_BUSY_SECONDS_TOTAL = MetricSpec(
     Kind.COUNTER,
     Unit.SECONDS,
     "Busy seconds of the card that no workload accounts for: context switches, hidden processes, "
-    "processes that ended before they were seen.",
-    absent="where the driver does not tell the use of single processes",
+    "processes that ended before they were seen, and all of it while it cannot be divided: with "
+    "MPS, and where the use of single processes is not told.",
+    absent="with MIG, on vGPU hosts, and where the card does not tell its own busy time",
     source="NVML, use of the card less use by process",
 )
 GPU_INCONSISTENT_USE_TOTAL = MetricSpec(
@@ -195,7 +196,7 @@ GPU_INCONSISTENT_USE_TOTAL = MetricSpec(
     Unit.NONE,
     "Readings in which the use of single processes added up to more than 0.3 above or below that "
     "of the card: above, they are made smaller to fit; below, their sum is believed for the wait.",
-    absent="where the driver does not tell the use of single processes",
+    absent="with MIG and MPS, and where the driver does not tell the use of single processes",
     source="NVML, use by process and of the card",
 )
 GPU_CONTEXT_SWITCHES_TOTAL = MetricSpec(
