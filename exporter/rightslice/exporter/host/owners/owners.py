@@ -160,6 +160,8 @@ class Owners:
     def place_of(self, owner: Owner) -> CgroupPlace:
         """Give where a process is, with the paths that are known from their mounts on."""
         place = owner.place
+        if not any(".." in path for path in place.paths.values()):
+            return place
         paths = {
             controller: whole
             for controller, path in place.paths.items()
