@@ -1,0 +1,173 @@
+"""The positions in log files, kept over restarts: the state file.
+
+Nothing is counted twice if the positions are saved before what was read is counted; what was read
+but not counted when the program is killed in between is then lost. A state that could not be
+replaced would be read again and counted again, so it is removed.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rightslice.exporter.host.oom.log_position import Fingerprint, Position
+
+FORMAT = "rightslice log positions"
+VERSION = 1
+SIZE_LIMIT_BYTES = 16 * 1024 * 1024
+POSITIONS_LIMIT = 20_000
+IDLE_SAVE_SECONDS = 10.0
+PRIVATE_MODE = 0o600  # the names of files tell of tenants
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPositions:
+    """What an earlier run knew, and when it saved it."""
+
+    wall_seconds: float
+    positions: Mapping[Path, Position]
+
+
+class PositionFile:
+    """The state file, or none where it has no place. Not thread-safe.
+
+    `warning` says what is wrong with what was found, None where all is well.
+    `unavailable_reason` says in a sentence why nothing can be saved, and what to do; None while
+    saving works, and before the first save.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        now_seconds: Callable[[], float] = time.monotonic,
+        wall_now_seconds: Callable[[], float] = time.time,
+    ) -> None:
+        self.warning: str | None = None
+        self.unavailable_reason: str | None = None
+        self._path = path
+        self._now_seconds = now_seconds
+        self._wall_now_seconds = wall_now_seconds
+        self._idle_save_at_seconds = float("-inf")
+
+    def load(self) -> SavedPositions | None:
+        """Read what was saved; None where there is nothing, or nothing of ours."""
+        try:
+            with self._path.open("rb") as file:
+                data = file.read(SIZE_LIMIT_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._warn(f"cannot be read ({error.strerror})")
+            return None
+        try:
+            if len(data) > SIZE_LIMIT_BYTES:
+                raise ValueError("too large")
+            return _saved(json.loads(data))
+        except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
+            self._warn("is not a state of this program")
+            self._set_aside()
+            return None
+
+    def save(self, positions: Mapping[Path, Position], *, is_idle: bool = False) -> bool:
+        """Replace the state; tell whether the file has these positions, or older ones will do.
+
+        Idle means that nothing is counted of what was read since the last save: then a save is only
+        due every ten seconds.
+        """
+        now_seconds = self._now_seconds()
+        if is_idle and now_seconds < self._idle_save_at_seconds:
+            return self.unavailable_reason is None
+        self._idle_save_at_seconds = now_seconds + IDLE_SAVE_SECONDS
+        try:
+            self._replace(_text(positions, self._wall_now_seconds()))
+        except OSError as error:
+            self._give_up(error)
+            return False
+        self.unavailable_reason = None
+        return True
+
+    def _replace(self, text: str) -> None:
+        """Write a new file beside the old one, and put it in its place when it is on the disk."""
+        new_path = self._path.with_name(f".{self._path.name}.new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(new_path, flags, PRIVATE_MODE)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        new_path.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _give_up(self, error: OSError) -> None:
+        left_over = ""
+        try:
+            self._path.unlink(missing_ok=True)
+        except NotADirectoryError:
+            pass
+        except OSError:
+            left_over = ", and remove the old state, or what it does not know is counted again"
+        self.unavailable_reason = (
+            f"{self._path} cannot be written ({error.strerror}), so that after a restart log lines "
+            f"of the time between are not seen: let its directory exist and be writable{left_over}"
+        )
+
+    def _set_aside(self) -> None:
+        """Keep what is not ours under another name."""
+        with suppress(OSError):
+            self._path.replace(self._path.with_name(f"{self._path.name}.broken"))
+
+    def _warn(self, what: str) -> None:
+        self.warning = f"{self._path} {what}: logs are read from their present end on"
+
+
+def _text(positions: Mapping[Path, Position], wall_seconds: float) -> str:
+    rows = {
+        str(path): [
+            position.device,
+            position.inode,
+            position.offset_bytes,
+            position.head.size_bytes,
+            position.head.digest,
+            position.tail.size_bytes,
+            position.tail.digest,
+        ]
+        for path, position in list(positions.items())[:POSITIONS_LIMIT]
+    }
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "saved_wall_seconds": wall_seconds,
+        "positions": rows,
+    }
+    return json.dumps(document, separators=(",", ":")) + "\n"
+
+
+def _saved(document: Any) -> SavedPositions:
+    if document["format"] != FORMAT or document["version"] != VERSION:
+        raise ValueError("another format")
+    positions = {Path(path): _position(*row) for path, row in document["positions"].items()}
+    return SavedPositions(float(document["saved_wall_seconds"]), positions)
+
+
+def _position(
+    device: int,
+    inode: int,
+    offset_bytes: int,
+    head_bytes: int,
+    head_digest: str,
+    tail_bytes: int,
+    tail_digest: str,
+) -> Position:
+    counts = (device, inode, offset_bytes, head_bytes, tail_bytes)
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        raise ValueError("not a count")
+    head, tail = Fingerprint(head_bytes, head_digest), Fingerprint(tail_bytes, tail_digest)
+    return Position(device, inode, offset_bytes, head, tail)

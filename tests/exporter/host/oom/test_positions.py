@@ -1,0 +1,122 @@
+"""The state file: kept over restarts, never in the way."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from rightslice.exporter.host.oom import positions
+from rightslice.exporter.host.oom.log_position import Fingerprint, Position
+from rightslice.exporter.host.oom.positions import PositionFile
+
+PATH = Path("/var/log/pods/a_b_c/x/0.log")
+POSITION = Position(1, 2, 300, Fingerprint.of(b"x" * 64), Fingerprint.of(b"y" * 64))
+
+
+def test_saved_positions_are_loaded(tmp_path: Path) -> None:
+    odd = Path("/var/log/\udcff \n\u00e4.log")
+    state = PositionFile(tmp_path / "state.json", wall_now_seconds=lambda: 12.5)
+    assert state.load() is None
+    assert state.save({PATH: POSITION, odd: POSITION})
+    saved = PositionFile(tmp_path / "state.json").load()
+    assert saved is not None
+    assert (saved.wall_seconds, saved.positions) == (12.5, {PATH: POSITION, odd: POSITION})
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
+    assert (state.warning, state.unavailable_reason) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xff\x00", id="binary"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b'{"a": 1}', id="another program's"),
+        pytest.param(b'{"format":"rightslice log positions","version":2}', id="version to come"),
+        pytest.param(
+            b'{"format":"rightslice log positions","version":1,"saved_wall_seconds":1,'
+            b'"positions":{"/a":[1,2,-3,4,"",5,""]}}',
+            id="below zero",
+        ),
+    ],
+)
+def test_what_is_not_ours_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    state = PositionFile(path)
+    assert state.load() is None
+    assert state.warning is not None
+    assert str(path) in state.warning
+    assert state.save({PATH: POSITION})
+    assert (tmp_path / "state.json.broken").read_bytes() == content
+
+
+def test_too_large_a_file_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.json"
+    assert PositionFile(path).save({PATH: POSITION})
+    monkeypatch.setattr(positions, "SIZE_LIMIT_BYTES", 10)
+    assert PositionFile(path).load() is None
+
+
+def test_number_of_positions_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "POSITIONS_LIMIT", 3)
+    path = tmp_path / "state.json"
+    assert PositionFile(path).save({Path(f"/{number}"): POSITION for number in range(5)})
+    assert len(json.loads(path.read_bytes())["positions"]) == 3
+
+
+def test_missing_directory_is_told_until_it_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "state.json"
+    state = PositionFile(path)
+    assert not state.save({PATH: POSITION})
+    assert state.unavailable_reason == (
+        f"{path} cannot be written (No such file or directory), so that after a restart log lines "
+        "of the time between are not seen: let its directory exist and be writable"
+    )
+    path.parent.mkdir()
+    assert state.save({PATH: POSITION})
+    assert state.unavailable_reason is None
+
+
+def test_state_that_cannot_be_replaced_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    state = PositionFile(path)
+    assert state.save({PATH: POSITION})
+    (tmp_path / ".state.json.new").mkdir()  # in the way of the new file
+    assert not state.save({})
+    assert not path.exists()
+
+
+def test_path_below_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    state = PositionFile(tmp_path / "file" / "state.json")
+    assert state.load() is None
+    assert not state.save({})
+    assert state.unavailable_reason is not None
+
+
+def test_idle_saves_are_rare(tmp_path: Path) -> None:
+    now = [0.0]
+    path = tmp_path / "state.json"
+    state = PositionFile(path, now_seconds=lambda: now[0])
+    assert state.save({}, is_idle=True)
+    assert state.save({PATH: POSITION}, is_idle=True)
+    saved = state.load()
+    assert saved is not None
+    assert saved.positions == {}
+    now[0] += positions.IDLE_SAVE_SECONDS
+    assert state.save({PATH: POSITION}, is_idle=True)
+    saved = state.load()
+    assert saved is not None
+    assert saved.positions == {PATH: POSITION}
+
+
+def test_save_of_a_hundred_positions_is_cheap(tmp_path: Path) -> None:
+    state = PositionFile(tmp_path / "state.json")
+    hundred = {Path(f"{PATH}.{number}"): POSITION for number in range(100)}
+    before_seconds = time.process_time()
+    for _ in range(20):
+        assert state.save(hundred)
+    assert (time.process_time() - before_seconds) / 20 < 0.01
