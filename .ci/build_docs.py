@@ -36,7 +36,8 @@ LABELS = {
     "kernel owns it, and keeps pages after a process ended), or empty while not known.",
     "mode": "`exclusive`, `timeslice`, `mps`, `mig`, `guest`, `vgpu_best_effort`, "
     "`vgpu_equal_share` or `vgpu_fixed_share`.",
-    "which": "`current`, and `max` (the most there could be) or `pending` (after the next reset).",
+    "which": "`current`, and `max` (the most there could be) or `pending` (after the next reset). "
+    "Of sizes when memory ran out: `requested`, `capacity`, `free`, `limit`, `used`, `promised`.",
     "xid": "Number of the error, as in NVIDIA's list of Xid errors.",
     "type": "Of errors: `corrected` or `uncorrected`. Of a vGPU: its type, such as `A100D-4C`.",
     "state": "Of NVLinks: `active`, `inactive`. Of row remapping: `correctable`, `uncorrectable`, "
@@ -44,8 +45,9 @@ LABELS = {
     "direction": "`tx` leaves the card, `rx` comes to it.",
     "source": "Of errors: `nvml` or `kmsg`. Of a promise of memory: `mig`, `vgpu`, `hami`, `mps`, "
     "`nvml` (the driver, for a cgroup) or `label`. Of a wait: `estimate`, `vgpu_log` or "
-    "`exclusive` (one context: certainly 0). Of names and grants: `kubelet`, `logs`, `docker` or "
-    "`slurm`.",
+    "`exclusive` (one context: certainly 0). Of names and grants: `kubelet`, `kubelet_pods`, "
+    "`logs`, `docker` or `slurm`. Of memory that ran out: `log`, `kernel`, `cgroup`, `program` or "
+    "`inferred`; of what is read for it: `logs`, `kernel`, `cgroup`, `position`.",
     "gpu_instance_id": "Id of the GPU instance on its card; empty without MIG. It is used again.",
     "workload_kind": "`pod`, `slurm_job`, `container` (of Docker), `process`, or `vm` on a vGPU "
     "host.",
@@ -60,6 +62,11 @@ LABELS = {
     "owner": "Its name, or the label `rightslice.io/owner`.",
     "team": "By the label `rightslice.io/team`; of a Slurm job its account.",
     "protected": "`true` or `false`, by the label `rightslice.io/protected`.",
+    "cause": "Of memory that ran out: `device_alloc`, `soft_limit`, `startup_capacity`, "
+    "`host_cgroup`, `host_global` or `suspected`.",
+    "framework": "Whose wording told it, such as `pytorch`; of a program that kills its name; else "
+    "empty.",
+    "confidence": "`high`, `medium` or `low`.",
     "address": "Address of the pod.",
     "port": "Number of the port.",
     "port_name": "Its name in the pod's description.",
@@ -73,8 +80,9 @@ LABELS = {
     "collector": "Part of the exporter; `nvml` is the library itself.",
     "device": "What the collector read: for a card its UUID, `self` (this process), `pci` (the "
     "buses), `events` (what the driver reports), `xid` (the errors of both sources), `owners` "
-    "(names), `environments` (of processes), `kubelet`, `kubelet_pods`; for `nvml` "
-    "empty, and for a card that cannot be opened its `index` in the driver's list.",
+    "(names), `environments` (of processes), `kubelet`, `kubelet_pods`, `oom_logs`, `oom_kills` "
+    "and `oom` (memory that ran out); for `nvml` empty, and for a card that cannot be opened its "
+    "`index` in the driver's list.",
     "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
     "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`; of the kubelet `absent`, "
     "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`) or was "

@@ -12,7 +12,17 @@ from rightslice.exporter.simulate.card import Mig, SimulatedCard
 
 OF_THE_NODE = {"driver_events", "own_process", "pci_cards", "xid"}
 OF_SOME_NODES = {"kubelet", "kubelet_pods"}
-NOT_OF_EVERY_CARD = OF_THE_NODE | OF_SOME_NODES | {"mig", "owners", "vgpu", "vgpu_workloads"}
+NOT_OF_EVERY_CARD = (
+    OF_THE_NODE
+    | OF_SOME_NODES
+    | {
+        "mig",
+        "oom",
+        "owners",
+        "vgpu",
+        "vgpu_workloads",
+    }
+)
 
 
 def test_each_file_of_the_folder_is_enabled() -> None:
@@ -49,6 +59,14 @@ def test_a_collector_of_the_node_reads_one_device_that_is_no_card(
     (device,) = load(name).devices(node.host)
 
     assert device not in node.host.gpus
+
+
+def test_what_ran_out_of_memory_is_read_in_two_lanes_and_counted_in_a_third(
+    simulate: Simulate,
+) -> None:
+    parts = tuple(load("oom").devices(simulate(simulated_card()).host))
+
+    assert [part.lane for part in parts] == ["oom_logs", "oom_kills", "node"]
 
 
 def test_owners_are_refreshed_in_two_lanes(simulate: Simulate) -> None:

@@ -41,6 +41,7 @@ SCENARIOS = (
     "mixed-models",
     "mps",
     "nvlink-job",
+    "out-of-memory",
     "oversold",
     "pid-namespace-hidden",
     "pods-come-and-go",

@@ -72,6 +72,7 @@ def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
             clock,
             client.fetch if client is not None else None,
             settings.timeslice_seconds,
+            settings.oom_options,
         ),
         {name: load(name) for name in settings.collectors},
         clock,

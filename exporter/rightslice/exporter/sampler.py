@@ -251,6 +251,7 @@ class Sampler:
     def scraped(self) -> None:
         """Count a page that its reader has got whole: what ended is told for two of them."""
         self._store.scraped()
+        self._host.scrape_count += 1
 
     @property
     def is_ready(self) -> bool:
@@ -287,9 +288,11 @@ class Sampler:
         self._inventory.resume()
 
     def close(self) -> None:
-        """Let go of the kubelet, and close NVML unless a call that hangs is inside it."""
+        """Let go of the kubelet and of logs, and close NVML unless a call hangs inside it."""
         self._host.attribution.close()
         with self._inventory.idle(IDLE_SECONDS) as is_idle, self._quiesced() as is_quiet:
+            if is_quiet:
+                self._host.ooms.close()
             if is_idle and is_quiet:
                 try:
                     self._host.nvml.close()

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rightslice.exporter.collectors import ENABLED
+from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.paths import Paths
+from rightslice.exporter.oom_flags import add_oom_flags, oom_options
 
 if TYPE_CHECKING:
     from rightslice.exporter.host.kubelet.pods_client import PodsClient
@@ -56,6 +58,7 @@ class Settings:
     # How the kubelet's /pods is asked; None where nobody said so.
     pods_client: "PodsClient | None"
     timeslice_seconds: float
+    oom_options: OomOptions
     min_cards: int
     scenario: str | None
     log_level: str
@@ -222,6 +225,7 @@ def parser() -> argparse.ArgumentParser:
             help=f"{what} (default %(default)s)",
         )
     _add_kubelet_flags(flags)
+    add_oom_flags(flags)
     flags.add_argument(
         "--readiness.min-gpus",
         dest="min_cards",
@@ -399,6 +403,10 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         client = pods_client(given)
     except ValueError as error:
         flags.error(f"--kubelet.pods-url: {error}")
+    try:
+        options = oom_options(given)
+    except ValueError as error:
+        flags.error(f"--oom.patterns: {error}")
     return Settings(
         listen_host=given.listen[0],
         listen_port=given.listen[1],
@@ -416,6 +424,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ),
         pods_client=client,
         timeslice_seconds=given.timeslice_seconds,
+        oom_options=OomOptions() if given.scenario else options,
         min_cards=given.min_cards,
         scenario=given.scenario,
         log_level=given.log_level,

@@ -1,6 +1,7 @@
 """Reads who is on a card, once per round, for all the collectors that tell of it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from rightslice.exporter.host.holders import Held, minor_name
 from rightslice.exporter.host.kubelet.device_ids import DeviceId
@@ -10,6 +11,14 @@ from rightslice.exporter.host.nvml.mig import GpuInstance, MigReader
 from rightslice.exporter.host.nvml.processes import GpuProcess, ProcessLists
 from rightslice.exporter.plausible import is_plausible
 from rightslice.exporter.tenancy import WHOLE_CARD, Key, Part, Tenancy, tenancy_of
+
+
+@dataclass(slots=True)
+class Promises:
+    """The least memory that each workload on one card was promised, as of when that was read."""
+
+    card: NvmlCard
+    least_bytes: dict[Key, int] = field(default_factory=dict)
 
 
 class Tenants:
@@ -73,6 +82,12 @@ def instances_of(card: NvmlCard) -> tuple[GpuInstance, ...]:
 
 
 def total_bytes(card: NvmlCard, part: Part) -> int | None:
+    """Give all memory of the card or instance that a part is of; None where that is not told."""
+    room = room_of(card, part)
+    return None if room is None else room.total_bytes
+
+
+def room_of(card: NvmlCard, part: Part) -> MemoryReading | None:
     """Give the memory of the card or instance that a part is of; None where that is not told.
 
     Also where the reading fails: that is for the collectors of cards and slices to tell, and what
@@ -84,7 +99,7 @@ def total_bytes(card: NvmlCard, part: Part) -> int | None:
         if error.reason in DOWN_REASONS:
             raise
         return None
-    return memory.total_bytes if memory is not None and is_plausible(memory) else None
+    return memory if memory is not None and is_plausible(memory) else None
 
 
 def _memory(card: NvmlCard, gpu_instance_id: str) -> MemoryReading | None:

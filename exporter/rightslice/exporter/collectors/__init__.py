@@ -17,6 +17,7 @@ ENABLED = (
     "kubelet",
     "kubelet_pods",
     "mig",
+    "oom",
     "own_process",
     "owners",
     "pci_cards",

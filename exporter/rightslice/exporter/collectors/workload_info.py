@@ -15,7 +15,7 @@ from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.memory_limits import cgroup_limit_bytes, tells_limits
 from rightslice.exporter.host.owners.workload import SOURCE_LABEL, Details, pod_of
 from rightslice.exporter.tenancy import WHOLE_CARD, Key, Part, Tenancy, labels_of
-from rightslice.exporter.tenants import Tenants, total_bytes
+from rightslice.exporter.tenants import Promises, Tenants, total_bytes
 
 SOURCE_MIG, SOURCE_VGPU, SOURCE_NVML = "mig", "vgpu", "nvml"
 PROTECTED_WORDS = {None: "", True: "true", False: "false"}
@@ -61,6 +61,9 @@ def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
         yield from _times(gpu, tenancy, part, covered_seconds)
         for source, limit_bytes in sorted(limits.items()):
             yield Sample(WORKLOAD_MEMORY_LIMIT_BYTES, limit_bytes, (*labels, source))
+    gpu.reader(Promises).least_bytes = {
+        key: min(limits.values()) for key, limits in promised.items() if limits
+    }
     yield from _committed(gpu, promised)
 
 

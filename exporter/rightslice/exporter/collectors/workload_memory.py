@@ -14,9 +14,10 @@ from rightslice.contract.workload_metrics import (
 from rightslice.exporter.collector import Collector
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.processes import GpuProcess
+from rightslice.exporter.host.whereabouts import Stay
 from rightslice.exporter.plausible import is_plausible
 from rightslice.exporter.tenancy import Part, Tenancy, labels_of
-from rightslice.exporter.tenants import Tenants, total_bytes
+from rightslice.exporter.tenants import Promises, Tenants, room_of, total_bytes
 
 
 def used_bytes(processes: list[GpuProcess], most_bytes: int) -> int | None:
@@ -32,11 +33,31 @@ def used_bytes(processes: list[GpuProcess], most_bytes: int) -> int | None:
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     tenants = gpu.reader(Tenants)
     tenancy = tenants.read()
+    gpu.attribution.whereabouts.note(gpu.id, _stays(gpu, tenancy), gpu.attribution.now_seconds())
     for part in tenancy.parts:
         is_shared = tenants.has_shared(part.key)
         yield from _part(gpu, tenancy, part, covered_seconds, is_shared=is_shared)
     if tenancy.is_listed and not gpu.identity.has_mig_on:
         yield from _rest(gpu, tenancy)
+
+
+def _stays(gpu: NvmlCard, tenancy: Tenancy) -> Iterator[Stay]:
+    """Tell who is on the card, for who is asked when memory ran out."""
+    promises = gpu.reader(Promises).least_bytes
+    for part in tenancy.parts:
+        room = room_of(gpu, part)
+        all_bytes = None if room is None else room.total_bytes
+        is_seen = all_bytes is not None and tenancy.is_seen(part)
+        yield Stay(
+            part.workload,
+            gpu.id,
+            part.gpu_instance_id,
+            frozenset(process.process_id for process in part.processes),
+            used_bytes(part.processes, all_bytes) if is_seen and all_bytes is not None else None,
+            promises.get(part.key),
+            all_bytes,
+            None if room is None else room.used_bytes,
+        )
 
 
 def _part(

@@ -8,12 +8,21 @@ from rightslice.exporter.host.holders import Held
 from rightslice.exporter.host.holdings import Holdings
 from rightslice.exporter.host.kubelet.kubelet import Kubelet
 from rightslice.exporter.host.kubelet.kubelet_pods import FetchPods, KubeletPods
+from rightslice.exporter.host.owners.cgroup_path import CgroupPlace
 from rightslice.exporter.host.owners.cpu_time import cgroup_cpu_seconds, process_cpu_seconds
 from rightslice.exporter.host.owners.labels import details_of_labels, joined
 from rightslice.exporter.host.owners.owners import Owner, Owners
-from rightslice.exporter.host.owners.workload import NOTHING_KNOWN, POD, PROCESS, Details, Workload
+from rightslice.exporter.host.owners.workload import (
+    NOTHING_KNOWN,
+    POD,
+    PROCESS,
+    Details,
+    Workload,
+    pod_of,
+)
 from rightslice.exporter.host.part import NodePart
 from rightslice.exporter.host.paths import Paths
+from rightslice.exporter.host.whereabouts import Whereabouts
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +65,7 @@ class Attribution(NodePart):
         )
         self.environments = Environments(self.owners, clock)
         self._clock = clock
+        self.whereabouts = Whereabouts()
         self._told_reasons: dict[str, str] = {}
         self._holdings = Holdings(
             self.kubelet, self.kubelet_pods, self.owners, clock.monotonic_seconds
@@ -84,6 +94,10 @@ class Attribution(NodePart):
         self._told_reasons = reasons
         return {source: not reason for source, reason in reasons.items()}
 
+    def now_seconds(self) -> float:
+        """Give the time by the clock that never goes back."""
+        return self._clock.monotonic_seconds()
+
     def held(self, names: tuple[str, ...]) -> Held:
         """Tell who holds the card that goes by these names."""
         return self._holdings.of(names)
@@ -91,6 +105,25 @@ class Attribution(NodePart):
     def owner_of(self, process_id: int) -> Owner | None:
         """Say whose a process is; None for one that is hidden from us."""
         return self.owners.owner_of(process_id, self._clock.monotonic_seconds())
+
+    @property
+    def holders(self) -> frozenset[Workload]:
+        """Name the workloads to which orchestrators granted something."""
+        return self._holdings.workloads
+
+    def workloads_on_cards(self) -> set[Workload]:
+        """Name all that hold or use a card now, whose name is known."""
+        seen = {owner.workload for owner in self.owners.seen if owner.workload is not None}
+        return {workload for workload in seen | self.holders if not workload.is_nameless}
+
+    def is_on_a_card(self, workload: Workload) -> bool:
+        """Tell whether a workload, or another container of its pod, holds or uses a card."""
+        return pod_of(workload) in {pod_of(each) for each in self.workloads_on_cards()}
+
+    def workload_at(self, place: CgroupPlace, command: str, user_id: int | None) -> Workload | None:
+        """Name the workload of a process that may be gone, by its cgroup."""
+        now_seconds = self._clock.monotonic_seconds()
+        return self.owners.workload_in(place, command, user_id, now_seconds)
 
     def details(self, workload: Workload, owners: list[Owner]) -> Details:
         """Tell what else is known of a workload, by its processes and by the kubelet."""

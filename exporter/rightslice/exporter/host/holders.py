@@ -41,9 +41,14 @@ class Holders:
     @property
     def pods(self) -> frozenset[tuple[str, str]]:
         """Name the pods that hold something, by namespace and name."""
-        workloads = {grant.workload for grants in self.by_name.values() for grant in grants}
-        holders = workloads | self.claimants
+        holders = self.workloads
         return frozenset((each.namespace, each.pod) for each in holders if each.kind == POD)
+
+    @property
+    def workloads(self) -> frozenset[Workload]:
+        """Name all that hold something, or claim to."""
+        granted = {grant.workload for grants in self.by_name.values() for grant in grants}
+        return self.claimants | granted
 
     def of(self, names: Iterable[str]) -> Held:
         """Tell who holds the card that goes by these names."""

@@ -8,6 +8,7 @@ from rightslice.exporter.host.kubelet.kubelet import FRESH_SECONDS, Kubelet
 from rightslice.exporter.host.kubelet.kubelet_pods import KubeletPods
 from rightslice.exporter.host.live_pods import LivePods
 from rightslice.exporter.host.owners.owners import Owners
+from rightslice.exporter.host.owners.workload import Workload
 from rightslice.exporter.host.slurm_grants import grants_of_jobs
 
 # The background puts it together every second; where that waits for a disk, whoever asks does.
@@ -40,6 +41,11 @@ class Holdings:
     def pods(self) -> frozenset[tuple[str, str]]:
         """Name the pods that hold something, by namespace and name."""
         return self._holders.pods
+
+    @property
+    def workloads(self) -> frozenset[Workload]:
+        """Name the workloads that hold something."""
+        return self._holders.workloads
 
     def of(self, names: tuple[str, ...]) -> Held:
         """Tell who holds the card that goes by these names."""

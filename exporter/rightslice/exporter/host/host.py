@@ -8,6 +8,12 @@ from rightslice.exporter.host.kernel_log import KernelLog
 from rightslice.exporter.host.kubelet.kubelet_pods import FetchPods
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.session import NvmlSession
+from rightslice.exporter.host.oom.oom_kills import OomKills
+from rightslice.exporter.host.oom.oom_logs import OomLogs
+from rightslice.exporter.host.oom.ooms import Ooms
+from rightslice.exporter.host.oom.options import OomOptions
+from rightslice.exporter.host.oom.reports import Reports
+from rightslice.exporter.host.oom.targets import Targets
 from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.host.pci import PciBuses
 from rightslice.exporter.host.process import OwnProcess
@@ -25,6 +31,10 @@ class Host:
     # Asks the kubelet for its /pods; None where it may not be asked.
     fetch_pods: FetchPods | None = None
     timeslice_seconds: float = SLICE_SECONDS
+    oom_options: OomOptions = field(default_factory=OomOptions)
+    # How many pages were read whole; what must be read before it changes waits for that.
+    scrape_count: int = 0
+    ooms: Ooms = field(init=False)
     attribution: Attribution = field(init=False)
     nvml: NvmlSession = field(init=False)
     own_process: OwnProcess = field(init=False)
@@ -40,6 +50,22 @@ class Host:
         log = KernelLog(self.paths.kmsg, self.clock.monotonic_seconds)
         self.xids = XidSource(self.nvml, self.driver_events, log, self.clock)
         self.pci = PciBuses(self.paths.sysfs)
+        self.ooms = self._made_ooms()
+
+    def _made_ooms(self) -> Ooms:
+        attribution, options, reports = self.attribution, self.oom_options, Reports()
+        targets = Targets(
+            attribution,
+            self.paths.pods,
+            self.paths.docker / "containers",
+            options.file_globs,
+            options.journal_globs,
+        )
+        logs = OomLogs(attribution, targets, options, self.clock, reports)
+        # It has a place of its own in the kernel log, and misses nothing that others read.
+        kernel_log = KernelLog(self.paths.kmsg, self.clock.monotonic_seconds)
+        kills = OomKills(attribution, kernel_log, self.paths.sysfs, self.clock, reports)
+        return Ooms(attribution, logs, kills, reports, self.clock, lambda: self.scrape_count)
 
     def forget_card(self, uuid: str) -> None:
         """Drop what is remembered of a card that is gone for good."""

@@ -47,12 +47,16 @@ class Machine:
 
     def log_xid(self, bus_id: str, xid: int) -> None:
         """Write an error into the kernel log, as the driver does beside its event."""
-        self._sequence += 1
-        stamp_us = int(self._clock.monotonic_seconds() * MICROSECONDS_PER_SECOND)
         place = _short(bus_id).rpartition(".")[0]
         text = f"NVRM: Xid (PCI:{place}): {xid}, pid='<unknown>', name=<unknown>, simulated"
+        self.log_kernel(PRIORITY, text)
+
+    def log_kernel(self, priority: int, text: str) -> None:
+        """Write a record of the kernel's."""
+        self._sequence += 1
+        stamp_us = int(self._clock.monotonic_seconds() * MICROSECONDS_PER_SECOND)
         with self.paths.kmsg.open("a", encoding="ascii") as log:
-            log.write(f"{PRIORITY},{self._sequence},{stamp_us},-;{text}\n")
+            log.write(f"{priority},{self._sequence},{stamp_us},-;{text}\n")
 
 
 @contextmanager
@@ -66,7 +70,8 @@ def simulated_machine(scenario: Scenario, clock: Clock) -> Iterator[tuple[Simula
         if any(each.kind == POD for each in scenario.workloads):
             tell_pods = stack.enter_context(_kubelet(machine.paths.kubelet_socket, scenario))
         tree = ProcTree(folder)
-        tenants = Tenants(tree, scenario, clock.wall_seconds(), tell_pods)
+        start_seconds = clock.wall_seconds()
+        tenants = Tenants(tree, scenario, start_seconds, tell_pods, machine.log_kernel)
         tenants.update(clock.wall_seconds())
         on_second = tenants.update if scenario.workloads else None
         library = stack.enter_context(

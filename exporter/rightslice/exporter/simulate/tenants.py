@@ -5,10 +5,15 @@ from collections.abc import Callable, Iterable
 from rightslice.exporter.host.owners.workload import CONTAINER, POD, PROCESS, SLURM_JOB
 from rightslice.exporter.simulate.proc_tree import ProcTree
 from rightslice.exporter.simulate.scenario import Scenario, SimulatedCard
+from rightslice.exporter.simulate.tenant_logs import LogKernel, TenantLogs
 from rightslice.exporter.simulate.workload import V1_CONTROLLERS, SimulatedWorkload
 
 MICROSECONDS_PER_SECOND = 1_000_000
 NANOSECONDS_PER_SECOND = 1_000_000_000
+
+
+def in_no_kernel_log(priority: int, text: str) -> None:
+    """Write a record nowhere."""
 
 
 class Tenants:
@@ -23,6 +28,7 @@ class Tenants:
         scenario: Scenario,
         start_seconds: float,
         tell_pods: Callable[[list[SimulatedWorkload]], None],
+        log_kernel: LogKernel = in_no_kernel_log,
     ) -> None:
         self._tree = tree
         self._workloads = scenario.workloads
@@ -34,6 +40,9 @@ class Tenants:
         self._there: set[str] = set()
         self._listed: set[str] | None = None
         self._make_trees()
+        self._logs = TenantLogs(
+            tree, scenario.workloads, self._process_ids.__getitem__, start_seconds, log_kernel
+        )
 
     def update(self, now_seconds: float) -> None:
         """Let the node show what runs now, and what it has used of the host so far."""
@@ -46,6 +55,7 @@ class Tenants:
                 self._end(workload)
             if is_there:
                 self._use(workload, now_seconds)
+        self._logs.update(now_seconds)
         listed = [each for each in self._workloads if each.is_listed(after_seconds)]
         names = {each.name for each in listed}
         if names != self._listed:

@@ -21,11 +21,20 @@ V1_CONTROLLERS = ("cpu,cpuacct", "memory", "devices")
 
 
 @dataclass(frozen=True, slots=True)
+class LogLine:
+    """Lines that a container writes, so long after its start."""
+
+    after_seconds: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SimulatedWorkload:
     """One workload, with the names of the contract; seconds count from the node's start.
 
     `cards` are those that were granted to it, by position. The kubelet goes on to list a pod for
-    `listed_seconds` after its end. A hidden one's processes are not in procfs.
+    `listed_seconds` after its end. A hidden one's processes are not in procfs. `log` is what its
+    container writes.
     """
 
     name: str
@@ -47,6 +56,9 @@ class SimulatedWorkload:
     since_seconds: float = 0.0
     until_seconds: float = math.inf
     listed_seconds: float = 0.0
+    log: tuple[LogLine, ...] = ()
+    # After its start, when the kernel kills a process of it at the limit of its cgroup.
+    kills_seconds: tuple[float, ...] = ()
 
     def is_there(self, after_seconds: float) -> bool:
         """Tell whether it runs so long after the node's start."""

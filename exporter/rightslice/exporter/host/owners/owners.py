@@ -122,6 +122,27 @@ class Owners:
         """When the last scan of the jobs that came to its end began; -inf before one."""
         return self._names.slurm.since_seconds
 
+    @property
+    def seen(self) -> list[Owner]:
+        """The owners, with a name, of the processes that somebody asked for and that still run."""
+        seen = list(self._seen.values())
+        return [each.owner for each in seen if each.owner.workload is not None]
+
+    def workload_in(
+        self, place: CgroupPlace, command: str, user_id: int | None, now_seconds: float
+    ) -> Workload | None:
+        """Name the workload of a process that may be gone, by its cgroup."""
+        unnamed = Unnamed(place, command, user_id, float("-inf"))  # its name is not waited for
+        with self._lock:
+            return self._names.workload(unnamed, now_seconds)
+
+    def pod_uids(self, namespace: str, name: str) -> tuple[str, ...]:
+        """Give the uids that pods of this name have or had; where there are none, look anew."""
+        pods = self._names.pods
+        found = pods.uids(namespace, name)
+        pods.is_wanted = pods.is_wanted or not found
+        return found
+
     def is_pod_alive(self, uid: str) -> bool | None:
         """Tell whether a pod has a cgroup; None where that is not visible, or not looked up yet."""
         return self._pod_cgroups.is_alive(uid)

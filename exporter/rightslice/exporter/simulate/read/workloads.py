@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from rightslice.exporter.host.owners.workload import POD, PROCESS, SLURM_JOB
@@ -13,6 +14,7 @@ from rightslice.exporter.simulate.workload import (
     KINDS,
     LIMIT_SOURCES,
     RUNTIMES,
+    LogLine,
     SimulatedWorkload,
 )
 
@@ -38,6 +40,8 @@ WORKLOAD_KEYS = (
     "since_seconds",
     "until_seconds",
     "listed_seconds",
+    "log",
+    "kills_seconds",
 )
 
 
@@ -85,6 +89,8 @@ def workload_of(place: str, value: Any, key: str) -> SimulatedWorkload:
         since_seconds=since_seconds,
         until_seconds=until_seconds,
         listed_seconds=row.number("listed_seconds", 0),
+        log=tuple(_log(row)),
+        kills_seconds=tuple(_kills(row)),
     )
 
 
@@ -103,6 +109,19 @@ def _cards(row: Section) -> list[int]:
             raise ScenarioError(f"{place} is {position!r}; want a card's position, from 0")
         cards.append(int(position))
     return cards
+
+
+def _log(row: Section) -> Iterator[LogLine]:
+    for place, value in row.rows("log"):
+        line = Section(place, value, ("after_seconds", "text"))
+        yield LogLine(line.number("after_seconds", 0), line.text("text"))
+
+
+def _kills(row: Section) -> Iterator[float]:
+    for place, seconds in row.rows("kills_seconds"):
+        if not is_number(seconds) or seconds < 0:
+            raise ScenarioError(f"{place} is {seconds!r}; want seconds after its start")
+        yield float(seconds)
 
 
 def _labels(row: Section) -> dict[str, str]:

@@ -1,0 +1,17 @@
+"""What the user says of how memory that ran out is looked for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class OomOptions:
+    """`position_file` keeps how far logs were read; None for a reader that begins at their ends.
+
+    `patterns_file` holds the user's own wordings. Globs name files that no container writes.
+    """
+
+    patterns_file: Path | None = None
+    position_file: Path | None = None
+    file_globs: tuple[str, ...] = ()
+    journal_globs: tuple[str, ...] = ()
