@@ -47,7 +47,8 @@ LABELS = {
     "`nvml` (the driver, for a cgroup) or `label`. Of a wait: `estimate`, `vgpu_log` or "
     "`exclusive` (one context: certainly 0). Of names and grants: `kubelet`, `kubelet_pods`, "
     "`logs`, `docker` or `slurm`. Of memory that ran out: `log`, `kernel`, `cgroup`, `program` or "
-    "`inferred`; of what is read for it: `logs`, `kernel`, `cgroup`, `position`.",
+    "`inferred`; of what is read for it: `logs`, `files`, "
+    "`kernel`, `cgroup`, `logs_position`, `files_position`.",
     "gpu_instance_id": "Id of the GPU instance on its card; empty without MIG. It is used again.",
     "workload_kind": "`pod`, `slurm_job`, `container` (of Docker), `process`, or `vm` on a vGPU "
     "host.",
@@ -80,9 +81,9 @@ LABELS = {
     "collector": "Part of the exporter; `nvml` is the library itself.",
     "device": "What the collector read: for a card its UUID, `self` (this process), `pci` (the "
     "buses), `events` (what the driver reports), `xid` (the errors of both sources), `owners` "
-    "(names), `environments` (of processes), `kubelet`, `kubelet_pods`, `oom_logs`, `oom_kills` "
-    "and `oom` (memory that ran out); for `nvml` empty, and for a card that cannot be opened its "
-    "`index` in the driver's list.",
+    "(names), `environments` (of processes), `kubelet`, `kubelet_pods`, `oom_logs`, `oom_files`, "
+    "`oom_kills` and `oom` (memory that ran out); for `nvml` empty, and for a card that cannot be "
+    "opened its `index` in the driver's list.",
     "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
     "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`; of the kubelet `absent`, "
     "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`) or was "

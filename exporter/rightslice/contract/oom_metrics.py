@@ -82,18 +82,19 @@ OOM_SOURCE_AVAILABLE = MetricSpec(
     "rightslice_oom_source_available",
     Kind.GAUGE,
     Unit.NONE,
-    "1 if this source tells of memory that ran out, 0 if it cannot be read; position is the file "
-    "in which is kept how far logs were read.",
+    "1 if this source tells of memory that ran out, 0 if some of it cannot be read: logs of "
+    "containers (logs), files that the user named (files), the kernel log (kernel), cgroups "
+    "(cgroup), and where it is kept how far logs were read (logs_position, files_position).",
     ("source",),
-    absent="for logs while no workload has one",
+    absent="while there is nothing of the kind to read",
     source="the exporter itself",
 )
 OOM_LOG_FILES = MetricSpec(
     "rightslice_oom_log_files",
     Kind.GAUGE,
     Unit.NONE,
-    "Log files that are followed.",
-    (),
+    "Log files that are followed: of containers (oom_logs), or named by the user (oom_files).",
+    ("device",),
     absent="without the collector oom",
     source="the exporter itself",
 )
@@ -102,7 +103,7 @@ OOM_LOG_READ_BYTES_TOTAL = MetricSpec(
     Kind.COUNTER,
     Unit.BYTES,
     "Bytes of log files that were read.",
-    (),
+    ("device",),
     absent="without the collector oom",
     source="the exporter itself",
 )
@@ -112,7 +113,7 @@ OOM_LOG_SKIPPED_BYTES_TOTAL = MetricSpec(
     Unit.BYTES,
     "Bytes of log files that were not read: ends of lines above 64 KiB, and floods of which the "
     "reader fell too far behind.",
-    (),
+    ("device",),
     absent="without the collector oom",
     source="the exporter itself",
 )

@@ -197,6 +197,11 @@ class Lane:
         return task
 
     @property
+    def asks_driver(self) -> bool:
+        """Tell whether a call of this lane may be inside the driver's library."""
+        return any(getattr(task.device, "asks_driver", True) for task in self.tasks)
+
+    @property
     def is_reading(self) -> bool:
         """Tell whether a round goes on, maybe in a call that hangs."""
         return self.lock.locked() or not self.is_over

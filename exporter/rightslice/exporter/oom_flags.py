@@ -46,8 +46,8 @@ def add_oom_flags(flags: argparse.ArgumentParser) -> None:
         "--oom.position-file",
         dest="oom_position_file",
         metavar="PATH",
-        help="where to keep how far logs were read, so that a restart misses nothing (default: "
-        "nowhere: it begins at their ends)",
+        help="where to keep how far logs were read, so that a restart goes on from there (default: "
+        "nowhere: it begins at their ends); files of --oom.files have one beside it",
     )
 
 

@@ -166,9 +166,12 @@ class Sampler:
 
     @contextmanager
     def _quiesced(self) -> Iterator[bool]:
-        """Hold every lane out of the library, and end those of cards; False if one hangs in it."""
+        """Hold every lane out of the library, and end those of cards; False if one hangs in it.
+
+        A disk or a kubelet that hangs is no reason to leave the library open.
+        """
         with self._lanes_lock:
-            lanes = list(self._lanes.values())
+            lanes = [lane for lane in self._lanes.values() if lane.asks_driver]
             if any(lane.hung for lane in lanes) or not self._has_left():
                 yield False
                 return
@@ -290,9 +293,8 @@ class Sampler:
     def close(self) -> None:
         """Let go of the kubelet and of logs, and close NVML unless a call hangs inside it."""
         self._host.attribution.close()
+        self._host.ooms.close()
         with self._inventory.idle(IDLE_SECONDS) as is_idle, self._quiesced() as is_quiet:
-            if is_quiet:
-                self._host.ooms.close()
             if is_idle and is_quiet:
                 try:
                     self._host.nvml.close()

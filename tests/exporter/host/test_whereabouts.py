@@ -60,7 +60,8 @@ def test_a_process_is_known_after_its_end_and_not_for_ever() -> None:
 @pytest.mark.parametrize(
     ("changes", "count"),
     [
-        pytest.param({"room_used_bytes": 97}, 1, id="full card"),
+        pytest.param({"used_bytes": 60, "room_used_bytes": 97}, 1, id="full card"),
+        pytest.param({"used_bytes": 20, "room_used_bytes": 97}, 0, id="filled by others"),
         pytest.param({"used_bytes": 39, "promised_bytes": 40}, 1, id="full promise"),
         pytest.param({"room_used_bytes": 96}, 0, id="room left"),
         pytest.param({"used_bytes": None, "room_used_bytes": None}, 0, id="not told"),
@@ -80,8 +81,17 @@ def test_who_leaves_a_full_card_is_noticed(changes: dict[str, Any], count: int) 
 
 def test_a_workload_that_leaves_as_a_whole_is_noticed_once() -> None:
     places = Whereabouts()
-    places.note("GPU-1", [stay(11, room_used_bytes=100)], 1)
+    places.note("GPU-1", [stay(11, used_bytes=99, room_used_bytes=100)], 1)
     for second in range(2, 20):
         places.note("GPU-1", [], second)
 
     assert len(places.take_departures()) == 1
+
+
+def test_a_process_that_goes_by_another_name_has_not_left() -> None:
+    places, unnamed = Whereabouts(), Workload("pod", "team", "chat")
+    places.note("GPU-1", [stay(11, workload=unnamed, used_bytes=99, room_used_bytes=100)], 1)
+    places.note("GPU-1", [stay(11, used_bytes=99, room_used_bytes=100)], 2)
+
+    assert places.take_departures() == []
+    assert places.workload_of(11) == CHAT

@@ -27,7 +27,7 @@ Part = Ooms | OomKills | OomLogs
 
 def parts(host: Host) -> tuple[Part, ...]:
     """Give the readers, each in a lane of its own, and who counts what they tell."""
-    return (host.ooms.logs, host.ooms.kills, host.ooms)
+    return (*host.ooms.logs, host.ooms.kills, host.ooms)
 
 
 def collect(part: Part, covered_seconds: float) -> Iterator[Sample]:
@@ -41,9 +41,10 @@ def collect(part: Part, covered_seconds: float) -> Iterator[Sample]:
 
 def _logs(logs: OomLogs) -> Iterator[Sample]:
     logs.refresh()
-    yield Sample(OOM_LOG_FILES, logs.file_count)
-    yield Sample(OOM_LOG_READ_BYTES_TOTAL, logs.read_bytes, is_total=True)
-    yield Sample(OOM_LOG_SKIPPED_BYTES_TOTAL, logs.skipped_bytes, is_total=True)
+    labels = (logs.id,)
+    yield Sample(OOM_LOG_FILES, logs.file_count, labels)
+    yield Sample(OOM_LOG_READ_BYTES_TOTAL, logs.read_bytes, labels, is_total=True)
+    yield Sample(OOM_LOG_SKIPPED_BYTES_TOTAL, logs.skipped_bytes, labels, is_total=True)
     for source, is_available in logs.sources.items():
         yield Sample(OOM_SOURCE_AVAILABLE, is_available, (source,))
 
@@ -51,8 +52,8 @@ def _logs(logs: OomLogs) -> Iterator[Sample]:
 def _kills(kills: OomKills) -> Iterator[Sample]:
     no_memory_count = kills.refresh()
     yield Sample(OOM_SOURCE_AVAILABLE, kills.has_log, ("kernel",))
-    if kills.has_cgroups is not None:
-        yield Sample(OOM_SOURCE_AVAILABLE, kills.has_cgroups, ("cgroup",))
+    if kills.counters.is_available is not None:
+        yield Sample(OOM_SOURCE_AVAILABLE, kills.counters.is_available, ("cgroup",))
     if kills.has_log:
         yield Sample(KERNEL_LOG_LOST_RECORDS_TOTAL, kills.take_lost_count())
         yield Sample(DRIVER_NO_MEMORY_TOTAL, no_memory_count)

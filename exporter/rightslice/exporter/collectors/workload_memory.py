@@ -1,6 +1,6 @@
 """Memory of each workload on a card, and what of the card's memory is nobody's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from rightslice.contract.metrics import GPU_MEMORY_UNATTRIBUTED_BYTES, SIGNAL_MEMORY
 from rightslice.contract.spec import Sample
@@ -12,12 +12,15 @@ from rightslice.contract.workload_metrics import (
     WORKLOAD_OBSERVED_SECONDS_TOTAL,
 )
 from rightslice.exporter.collector import Collector
-from rightslice.exporter.host.nvml.card import NvmlCard
+from rightslice.exporter.host.nvml.card import MemoryReading, NvmlCard
 from rightslice.exporter.host.nvml.processes import GpuProcess
 from rightslice.exporter.host.whereabouts import Stay
 from rightslice.exporter.plausible import is_plausible
 from rightslice.exporter.tenancy import Part, Tenancy, labels_of
-from rightslice.exporter.tenants import Promises, Tenants, room_of, total_bytes
+from rightslice.exporter.tenants import Promises, Tenants, room_of
+
+# By GPU instance; None where that is not told.
+Rooms = Mapping[str, MemoryReading | None]
 
 
 def used_bytes(processes: list[GpuProcess], most_bytes: int) -> int | None:
@@ -33,43 +36,47 @@ def used_bytes(processes: list[GpuProcess], most_bytes: int) -> int | None:
 def collect(gpu: NvmlCard, covered_seconds: float) -> Iterator[Sample]:
     tenants = gpu.reader(Tenants)
     tenancy = tenants.read()
-    gpu.attribution.whereabouts.note(gpu.id, _stays(gpu, tenancy), gpu.attribution.now_seconds())
-    for part in tenancy.parts:
+    rooms = {part.gpu_instance_id: room_of(gpu, part) for part in _one_each(tenancy)}
+    stays = list(_stays(gpu, tenancy, rooms))
+    gpu.attribution.whereabouts.note(gpu.id, stays, gpu.attribution.now_seconds())
+    for part, stay in zip(tenancy.parts, stays, strict=True):
         is_shared = tenants.has_shared(part.key)
-        yield from _part(gpu, tenancy, part, covered_seconds, is_shared=is_shared)
+        yield from _part(labels_of(gpu.id, part.key), stay, covered_seconds, is_shared=is_shared)
     if tenancy.is_listed and not gpu.identity.has_mig_on:
         yield from _rest(gpu, tenancy)
 
 
-def _stays(gpu: NvmlCard, tenancy: Tenancy) -> Iterator[Stay]:
-    """Tell who is on the card, for who is asked when memory ran out."""
+def _one_each(tenancy: Tenancy) -> Iterable[Part]:
+    """Give a part of each instance, or of the card, on which anybody is."""
+    return {part.gpu_instance_id: part for part in tenancy.parts}.values()
+
+
+def _stays(gpu: NvmlCard, tenancy: Tenancy, rooms: Rooms) -> Iterator[Stay]:
+    """Tell who is on the card, with how much memory."""
     promises = gpu.reader(Promises).least_bytes
     for part in tenancy.parts:
-        room = room_of(gpu, part)
-        all_bytes = None if room is None else room.total_bytes
-        is_seen = all_bytes is not None and tenancy.is_seen(part)
+        room = rooms[part.gpu_instance_id]
+        used = None
+        if room is not None and tenancy.is_seen(part):
+            used = used_bytes(part.processes, room.total_bytes)
         yield Stay(
             part.workload,
             gpu.id,
             part.gpu_instance_id,
             frozenset(process.process_id for process in part.processes),
-            used_bytes(part.processes, all_bytes) if is_seen and all_bytes is not None else None,
+            used,
             promises.get(part.key),
-            all_bytes,
+            None if room is None else room.total_bytes,
             None if room is None else room.used_bytes,
         )
 
 
 def _part(
-    gpu: NvmlCard, tenancy: Tenancy, part: Part, covered_seconds: float, *, is_shared: bool
+    labels: tuple[str, ...], stay: Stay, covered_seconds: float, *, is_shared: bool
 ) -> Iterator[Sample]:
-    all_bytes = total_bytes(gpu, part)
-    if all_bytes is None or not tenancy.is_seen(part):
+    used, all_bytes = stay.used_bytes, stay.room_bytes
+    if used is None or all_bytes is None or used > all_bytes:
         return
-    used = used_bytes(part.processes, all_bytes)
-    if used is None or used > all_bytes:
-        return
-    labels = labels_of(gpu.id, part.key)
     yield Sample(WORKLOAD_OBSERVED_SECONDS_TOTAL, covered_seconds, (*labels, SIGNAL_MEMORY))
     yield Sample(WORKLOAD_MEMORY_USED_BYTES, used, labels)
     yield Sample(WORKLOAD_MEMORY_USED_PEAK_BYTES, used, labels)

@@ -32,6 +32,7 @@ class Environments(NodePart):
 
     id = "environments"
     lane = "environments"
+    asks_driver = False
 
     def __init__(self, owners: Owners, clock: Clock) -> None:
         self._owners = owners
@@ -48,6 +49,7 @@ class Attribution(NodePart):
     id = "owners"
     # Names are on disks and in directories of users, which may be slow.
     lane = "owners"
+    asks_driver = False
 
     def __init__(self, paths: Paths, clock: Clock, fetch_pods: FetchPods | None = None) -> None:
         self.procfs = paths.procfs

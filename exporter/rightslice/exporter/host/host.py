@@ -1,6 +1,7 @@
 """The machine as collectors see it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rightslice.exporter.host.attribution import Attribution
 from rightslice.exporter.host.clock import Clock, real_clock
@@ -8,12 +9,14 @@ from rightslice.exporter.host.kernel_log import KernelLog
 from rightslice.exporter.host.kubelet.kubelet_pods import FetchPods
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.session import NvmlSession
+from rightslice.exporter.host.oom.file_targets import FileTargets
+from rightslice.exporter.host.oom.kill_counters import KillCounters
 from rightslice.exporter.host.oom.oom_kills import OomKills
-from rightslice.exporter.host.oom.oom_logs import OomLogs
+from rightslice.exporter.host.oom.oom_logs import CONTAINERS, FILES, OomLogs
 from rightslice.exporter.host.oom.ooms import Ooms
 from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.oom.reports import Reports
-from rightslice.exporter.host.oom.targets import Targets
+from rightslice.exporter.host.oom.targets import ContainerTargets, Targets
 from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.host.pci import PciBuses
 from rightslice.exporter.host.process import OwnProcess
@@ -54,18 +57,27 @@ class Host:
 
     def _made_ooms(self) -> Ooms:
         attribution, options, reports = self.attribution, self.oom_options, Reports()
-        targets = Targets(
-            attribution,
-            self.paths.pods,
-            self.paths.docker / "containers",
-            options.file_globs,
-            options.journal_globs,
+        containers = ContainerTargets(
+            attribution, self.paths.pods, self.paths.docker / "containers"
         )
-        logs = OomLogs(attribution, targets, options, self.clock, reports)
+        logs = [self._log_reader(CONTAINERS, containers, options.position_file, reports)]
+        if options.file_globs or options.journal_globs:
+            # In a lane of its own: it may be a file system of the network that hangs.
+            files = FileTargets(attribution, options.file_globs, options.journal_globs)
+            logs.append(self._log_reader(FILES, files, options.files_position_file, reports))
         # It has a place of its own in the kernel log, and misses nothing that others read.
         kernel_log = KernelLog(self.paths.kmsg, self.clock.monotonic_seconds)
-        kills = OomKills(attribution, kernel_log, self.paths.sysfs, self.clock, reports)
-        return Ooms(attribution, logs, kills, reports, self.clock, lambda: self.scrape_count)
+        counters = KillCounters(attribution, self.paths.sysfs, self.clock)
+        kills = OomKills(attribution, kernel_log, counters, self.clock, reports)
+        return Ooms(attribution, tuple(logs), kills, reports, self.clock, lambda: self.scrape_count)
+
+    def _log_reader(
+        self, name: str, targets: Targets, position_file: Path | None, reports: Reports
+    ) -> OomLogs:
+        patterns_file = self.oom_options.patterns_file
+        return OomLogs(
+            name, self.attribution, targets, patterns_file, position_file, self.clock, reports
+        )
 
     def forget_card(self, uuid: str) -> None:
         """Drop what is remembered of a card that is gone for good."""

@@ -8,6 +8,8 @@ class NodePart:
     # The lane of all that asks the driver nothing.
     lane = "node"
     is_up = True
+    # Whether a call of its may be inside the driver's library.
+    asks_driver = True
 
     def begin_round(self) -> None:
         """Nothing is kept between rounds."""

@@ -39,7 +39,7 @@ def counted(*reports: Report) -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize(
     ("gap_seconds", "count"),
-    [(0.0, 1), (QUIET_SECONDS, 1), (QUIET_SECONDS + 0.1, 2), (-3600.0, 1)],
+    [(0.0, 1), (QUIET_SECONDS, 1), (QUIET_SECONDS + 0.1, 2), (-3600.0, 2)],
 )
 def test_an_incident_is_over_after_ten_seconds_of_quiet(gap_seconds: float, count: int) -> None:
     assert len(counted(report(100), report(100 + gap_seconds))) == count
@@ -137,12 +137,10 @@ def test_workloads_that_are_gone_are_forgotten() -> None:
     incidents = Incidents()
     for workload in (MAIN, OTHER):
         incidents.take(report(1, workload=workload))
-        incidents.take(report(100, "suspected", workload, source="inferred"))
 
     incidents.forget_all_but({OTHER})
 
     assert set(incidents.last) == {(OTHER, "device_alloc")}
-    assert [each.workload for each in incidents.take_due(1000)] == [OTHER]
 
 
 @given(
@@ -167,3 +165,33 @@ def test_there_are_never_more_incidents_than_reports_and_one_at_least(
 
     assert len(incidents) <= len(opening)
     assert bool(incidents) == bool(opening)
+
+
+def test_a_second_kill_is_not_hidden_by_another_container_s() -> None:
+    reports = (
+        report(0, "host_cgroup", MAIN, source="kernel"),
+        report(9, "host_cgroup", SIDE, source="kernel"),
+        report(10, "host_cgroup", POD, source="cgroup"),
+        report(19, "host_cgroup", MAIN, source="kernel"),
+    )
+
+    assert counted(*reports) == [("host_cgroup", 0), ("host_cgroup", 9), ("host_cgroup", 19)]
+
+
+def test_slurm_tells_of_a_kill_when_its_step_ends() -> None:
+    step = Workload("slurm_job", "ada", "4711", "batch")
+    reports = (
+        report(0, "host_cgroup", step, source="kernel"),
+        report(3600, "host_cgroup", step, source="program"),
+        report(9000, "host_cgroup", step, source="program"),
+    )
+
+    assert counted(*reports) == [("host_cgroup", 0), ("host_cgroup", 9000)]
+
+
+def test_a_log_full_of_doubts_is_one_doubt() -> None:
+    incidents = Incidents()
+    for number in range(10_000):
+        incidents.take(report(100 + number / 1000, "suspected", confidence="low"))
+
+    assert len(incidents.take_due(1000)) == 1

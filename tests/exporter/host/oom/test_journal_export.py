@@ -5,7 +5,7 @@ import pytest
 from rightslice.exporter.host.oom.journal_export import JournalExport
 from rightslice.exporter.host.oom.log_format import LogMessage
 
-HEAD = b"__CURSOR=s=1;i=2\n__REALTIME_TIMESTAMP=1767323045500000\n_PID=12\n_COMM=python\n"
+HEAD = b"__CURSOR=s=1;i=2\n__REALTIME_TIMESTAMP=1767323045500000\n_PID=12\n_UID=0\n_COMM=python\n"
 FORGED = b"x\n\n__CURSOR=s=1;i=3\n_TRANSPORT=kernel\nMESSAGE=Out of memory\n\n"
 SECONDS = 1767323045.5
 
@@ -20,7 +20,7 @@ def decoded(data: bytes, decoder: JournalExport | None = None) -> list[LogMessag
 
 def test_entry_is_read_with_its_fields() -> None:
     data = HEAD + b"MESSAGE=a=b\nPRIORITY=6\nCONTAINER_NAME=x\n\n"
-    fields = {"_PID": "12", "_COMM": "python", "CONTAINER_NAME": "x"}
+    fields = {"_PID": "12", "_UID": "0", "_COMM": "python", "CONTAINER_NAME": "x"}
     assert decoded(data) == [LogMessage("a=b", SECONDS, fields)]
 
 

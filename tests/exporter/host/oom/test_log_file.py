@@ -15,6 +15,7 @@ from support.log_writer import cri_line, pack, writer
 
 from rightslice.exporter.host.oom import log_file
 from rightslice.exporter.host.oom.log_file import LogFile, from_end
+from rightslice.exporter.host.oom.log_rotation import Rotated, rotated_files
 
 LINE_COUNT = 60_000
 
@@ -28,7 +29,7 @@ def follow(path: Path, **options: object) -> LogFile:
     return LogFile(path, wall_now_seconds=settled, **options)  # type: ignore[arg-type]
 
 
-def everything(head: bytes, *, is_rotated: bool) -> bool:
+def everything(head: bytes, *, is_rotated: bool, modified_wall_seconds: float) -> bool:
     return True
 
 
@@ -137,7 +138,7 @@ def test_rotated_files_of_before_are_read_if_they_are_new(tmp_path: Path) -> Non
         path.rename(f"{path}.2026010{day + 1}-000000")
     path.write_bytes(b"new 3\n")
 
-    def is_new(head: bytes, *, is_rotated: bool) -> bool:
+    def is_new(head: bytes, *, is_rotated: bool, modified_wall_seconds: float) -> bool:
         return head.startswith(b"new")
 
     assert lines(LogFile(path, is_new, wall_now_seconds=settled)) == [b"new 1", b"new 2", b"new 3"]
@@ -462,3 +463,26 @@ def test_any_order_of_events_gives_each_line_once(tmp_path: Path, seed: int) -> 
     node.look()
     node.file.close()
     assert numbers(node.found) == list(range(node.written))
+
+
+def test_place_is_found_though_rotated_files_are_renamed_during_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x-json.log"
+    path.write_bytes(b"a\n")
+    file = follow(path)
+    assert lines(file) == [b"a"]
+    file.close()
+    append(path, b"b\n")
+    path.rename(f"{path}.1")
+    path.write_bytes(b"c\n")
+    real = rotated_files
+
+    def renamed_after_the_first_look(log: Path) -> list[Rotated]:
+        found = real(log)
+        if Path(f"{path}.1").exists():
+            Path(f"{path}.1").rename(f"{path}.2")
+        return found
+
+    monkeypatch.setattr(log_file, "rotated_files", renamed_after_the_first_look)
+    assert lines(file) == [b"b", b"c"]

@@ -7,14 +7,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support import log_counter
-from support.log_writer import cri_line, writer
+from support.log_writer import cri_line, pack, writer
 
-from rightslice.exporter.host.oom import log_tail
+from rightslice.exporter.host.oom import log_file, log_tail
 from rightslice.exporter.host.oom.log_format import CriOrDocker, LogMessage, Plain
+from rightslice.exporter.host.oom.log_rotation import open_source
 from rightslice.exporter.host.oom.log_tail import LogTail
 
 BEFORE, NOW, AFTER = "2026-01-01T00:00:00Z", 1767323045.0, "2026-01-03T00:00:00Z"
@@ -30,6 +32,10 @@ def oom(chunk: bytes) -> bool:
 
 def texts(found: Iterator[tuple[Path, LogMessage]]) -> list[str]:
     return [message.text for _, message in found]
+
+
+def stamp(wall_seconds: float) -> str:
+    return datetime.fromtimestamp(wall_seconds, UTC).isoformat()
 
 
 def append(path: Path, text: str) -> None:
@@ -301,3 +307,195 @@ def test_parts_of_a_message_may_be_apart_in_chunks(tmp_path: Path) -> None:
     assert texts(tail.read(oom)) == []
     append(path, f"{AFTER} stdout P CUDA out \n{AFTER} stdout F of memory\n" * count)
     assert texts(tail.read(oom)) == ["CUDA out of memory"] * count
+
+
+@pytest.mark.parametrize("is_consumer", [True, False], ids=["consumer", "filter"])
+def test_sweep_stops_within_a_file_of_costly_lines_and_loses_nothing(
+    tmp_path: Path, is_consumer: bool
+) -> None:
+    now, path = [0.0], tmp_path / "0.log"
+    first, *others = [f"{AFTER} stdout F {number}\n" for number in range(20)]
+    append(path, first)
+    tail = LogTail(NOW, now_seconds=lambda: now[0], sweep_seconds=0.5)
+
+    def costly(chunk: bytes) -> bool:
+        now[0] += 0.0 if is_consumer else 1.0
+        return True
+
+    tail.follow({path: CriOrDocker})
+    assert texts(tail.read(everything)) == ["0"]
+    append(path, "".join(others))
+    sweeps: list[list[str]] = []
+    counted: list[int] = []
+    for _ in others:
+        sweeps.append([])
+        for _, message in tail.read(costly):
+            sweeps[-1].append(message.text)
+            counted.append(tail.read_bytes)
+            now[0] += 1.0 if is_consumer else 0.0
+        position = tail.positions()[path]
+        given = sum(map(len, sweeps)) + 1
+        assert position.offset_bytes == len("".join([first, *others][:given]))
+        source = open_source(path)
+        assert position.is_in(source)
+        source.close()
+    assert sweeps == [[str(number)] for number in range(1, 20)]
+    assert counted == sorted(counted)  # what is read again is not counted again
+    assert tail.read_bytes == path.stat().st_size
+
+
+def test_sweep_stops_after_a_chunk_that_took_long(tmp_path: Path) -> None:
+    now, path = [0.0], tmp_path / "0.log"
+    path.touch()
+    tail = LogTail(NOW, now_seconds=lambda: now[0], sweep_seconds=0.5)
+    tail.follow({path: Plain})
+    assert texts(tail.read(oom)) == []
+    append(path, "dull\n" * 200_000)
+
+    def slow(chunk: bytes) -> bool:
+        now[0] += 1.0
+        return False
+
+    assert texts(tail.read(slow)) == []
+    assert 0 < tail.read_bytes <= log_file.CHUNK_BYTES
+    for _ in range(4):
+        assert texts(tail.read(slow)) == []
+    assert tail.read_bytes == path.stat().st_size
+
+
+def test_costly_lines_of_one_file_do_not_starve_the_next(tmp_path: Path) -> None:
+    now, costly, other = [0.0], tmp_path / "costly.log", tmp_path / "other.log"
+    costly.touch()
+    other.touch()
+    tail = LogTail(NOW, now_seconds=lambda: now[0], sweep_seconds=0.5)
+    tail.follow({costly: Plain, other: Plain})
+    assert texts(tail.read(everything)) == []
+    append(costly, "costly\n" * 10)
+    append(other, "other\n")
+    found = []
+    for _ in range(2):
+        for _, message in tail.read(everything):
+            found.append(message.text)
+            now[0] += 1.0
+    assert found == ["costly", "other"]
+
+
+def test_costly_lines_in_a_compressed_file_are_each_given_once(tmp_path: Path) -> None:
+    now, path, count = [0.0], tmp_path / "0.log", 20
+    append(path, f"{AFTER} stdout F first\n")
+    tail = LogTail(NOW, now_seconds=lambda: now[0])
+    tail.follow({path: CriOrDocker})
+    assert texts(tail.read(everything)) == ["first"]
+    append(path, "".join(f"{AFTER} stdout F {number}\n" for number in range(count)))
+    tail = LogTail(NOW, tail.positions(), now_seconds=lambda: now[0])
+    pack(path.rename(f"{path}.20260103-000000"))
+    append(path, f"{AFTER} stdout F {count}\n")
+    time.sleep(0.3)
+    tail.follow({path: CriOrDocker})
+    found = []
+    for _ in range(2 * count):
+        for _, message in tail.read(everything):
+            found.append(message.text)
+            now[0] += 1.0
+    assert found == [str(number) for number in range(count + 1)]
+
+
+def test_clock_that_is_set_back_hides_no_new_file(tmp_path: Path) -> None:
+    now, wall, path = [0.0], [NOW], tmp_path / "0.log"
+    tail = LogTail(NOW, now_seconds=lambda: now[0], wall_now_seconds=lambda: wall[0])
+    assert texts(tail.read(everything)) == []
+    now[0], wall[0] = 30.0, NOW + 30.0 - 3600.0
+    plain, old = tmp_path / "plain.log", tmp_path / "old.log"
+    append(path, f"{stamp(wall[0] - 10.0)} stdout F new\n")
+    append(old, f"{stamp(wall[0] - 100.0)} stdout F old\n")  # begun before the exporter
+    append(plain, "plain\n")
+    os.utime(plain, (wall[0], wall[0]))
+    tail.follow({path: CriOrDocker, old: CriOrDocker, plain: Plain})
+    assert texts(tail.read(everything)) == ["new", "plain"]
+
+
+def test_active_file_of_before_the_start_is_old_when_it_is_wanted_late(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    append(path, f"{BEFORE} stdout F old\n")
+    tail = LogTail(NOW)
+    assert texts(tail.read(everything)) == []
+    append(path, f"{AFTER} stdout F now\n")
+    tail.follow({path: CriOrDocker})
+    assert texts(tail.read(everything)) == []
+
+
+def test_old_files_without_times_that_appear_late_are_old(tmp_path: Path) -> None:
+    tail = LogTail(NOW)
+    assert texts(tail.read(everything)) == []
+    old, new = tmp_path / "slurm-1.out", tmp_path / "slurm-2.out"
+    for path, wall_seconds in ((old, 1.5e9), (new, NOW + 5.0)):
+        append(path, f"{path.name}\n")
+        os.utime(path, (wall_seconds, wall_seconds))
+    tail.follow({old: Plain, new: Plain})
+    assert texts(tail.read(everything)) == ["slurm-2.out"]
+    append(old, "more\n")
+    assert texts(tail.read(everything)) == ["more"]
+
+
+@pytest.mark.parametrize(("has_saved", "expected"), [(True, ["new.log"]), (False, [])])
+def test_files_without_times_that_were_made_while_the_exporter_was_down(
+    tmp_path: Path, has_saved: bool, expected: list[str]
+) -> None:
+    old, new = tmp_path / "old.log", tmp_path / "new.log"
+    for path, wall_seconds in ((old, NOW - 1000.0), (new, NOW + 5.0)):
+        append(path, f"{path.name}\n")
+        os.utime(path, (wall_seconds, wall_seconds))
+    tail = LogTail(NOW, {}, has_saved=has_saved)
+    tail.follow({old: Plain, new: Plain})
+    assert texts(tail.read(everything)) == expected
+
+
+def test_files_are_told_apart_by_whether_they_can_be_read(tmp_path: Path) -> None:
+    now = [0.0]
+    idle, late, loop, dangling = (tmp_path / name for name in ("idle", "late", "loop", "dangling"))
+    append(idle, "a\n")
+    loop.symlink_to(loop)
+    dangling.symlink_to("docker/x-json.log")
+    tail = LogTail(NOW, now_seconds=lambda: now[0])
+    tail.follow(dict.fromkeys((idle, late, loop, dangling), Plain))
+    assert texts(tail.read(everything)) == []
+    assert (tail.readable, tail.missing, tail.file_count) == (frozenset([idle]), frozenset(), 1)
+
+    now[0] = log_tail.CLOSE_IDLE_SECONDS
+    assert texts(tail.read(everything)) == []
+    assert (tail.readable, tail.missing, tail.file_count) == (
+        frozenset([idle]),
+        frozenset([late, dangling]),
+        1,
+    )
+    assert (tail.unavailable_reason or "").endswith(
+        f"; {dangling} leads to {tmp_path}/docker/x-json.log, which is not there: mount that "
+        "folder as well"
+    )
+
+    (tmp_path / "docker").mkdir()
+    append(tmp_path / "docker" / "x-json.log", "b\n")
+    append(late, "c\n")
+    assert sorted(texts(tail.read(everything))) == ["b", "c"]
+    assert (tail.readable, tail.missing) == (frozenset([idle, late, dangling]), frozenset())
+    assert "leads to" not in (tail.unavailable_reason or "").replace("leads to itself", "")
+
+    tail.follow({late: Plain})
+    assert (tail.readable, tail.file_count) == (frozenset([late]), 1)
+
+
+def test_path_without_a_file_is_missing_only_after_a_while(tmp_path: Path) -> None:
+    now, path = [0.0], tmp_path / "0.log"
+    append(path, "a\n")
+    tail = LogTail(NOW, now_seconds=lambda: now[0])
+    tail.follow({path: Plain})
+    for now[0] in (0.0, 100.0):
+        assert texts(tail.read(everything)) == []
+    path.rename(tmp_path / "0.log.1")  # the next is not made yet
+    now[0] += 1.0
+    assert texts(tail.read(everything)) == []
+    assert (tail.readable, tail.missing) == (frozenset([path]), frozenset())
+    now[0] += log_tail.MISSING_SECONDS
+    assert texts(tail.read(everything)) == []
+    assert (tail.readable, tail.missing) == (frozenset(), frozenset([path]))
+    assert tail.unavailable_reason is None

@@ -41,8 +41,8 @@ def test_the_first_reading_is_where_counting_begins(tree: ProcTree) -> None:
 
     assert events.read([POD]) == {POD: KillCount(0, 0, GIB, GIB)}
     write_v2(tree, kills=15, groups=3)
-    assert events.read([POD, POD]) == {POD: KillCount(8, 1, GIB, GIB)}
-    assert events.read([POD]) == {POD: KillCount(0, 0, GIB, GIB)}
+    assert events.read([POD, POD]) == {POD: KillCount(8, 1, GIB, GIB, 8)}
+    assert events.read([POD]) == {POD: KillCount(0, 0, GIB, GIB, 0)}
 
 
 def test_v1_counts_and_its_peak_may_pass_the_limit(tree: ProcTree) -> None:
@@ -99,7 +99,7 @@ def test_older_kernels_have_no_peak_and_count_no_groups(tree: ProcTree) -> None:
     write_v2(tree, kills=8, groups=None)
     (tree.sysfs / f"fs/cgroup{POD}/memory.peak").unlink()
 
-    assert events.read([POD]) == {POD: KillCount(8, 0, GIB, None)}
+    assert events.read([POD]) == {POD: KillCount(8, 0, GIB, None, 8)}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_folder_that_is_gone_keeps_what_was_seen_and_adds_nothing(tree: ProcTr
     events.read([POD])
     tree.remove_cgroup(POD)
 
-    assert events.read([POD]) == events.read([POD]) == {POD: KillCount(0, 0, GIB, GIB)}
+    assert events.read([POD]) == events.read([POD]) == {POD: KillCount(0, 0, GIB, GIB, 0)}
 
 
 def test_a_folder_made_anew_while_watched_counts_from_nothing(tree: ProcTree) -> None:

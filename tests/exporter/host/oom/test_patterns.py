@@ -1,7 +1,8 @@
 import json
+import re
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightslice.exporter.host.oom import standing
+from rightslice.exporter.host.oom.parts import (
+    MOST_CHARS_READ,
+    MOST_PARTS,
+    WINDOW_CHARS,
+    parts_of,
+)
 from rightslice.exporter.host.oom.pattern import IGNORE, Example, Pattern
 from rightslice.exporter.host.oom.patterns import OomMatch, PatternError, load_patterns
+from rightslice.exporter.host.oom.regex_cost import attempts_at_most
+from rightslice.exporter.host.oom.standing import QUOTED_CONTENT
 
 PATTERNS = load_patterns()
 GIB = 1 << 30
@@ -259,6 +269,62 @@ def test_the_longest_line_takes_no_second(piece: str) -> None:
     assert time.perf_counter() - started_seconds < 1
 
 
+def chars_read(message: str) -> int:
+    return sum(min(len(part.text), WINDOW_CHARS) for part in parts_of(message, PATTERNS._texts))
+
+
+def test_few_lines_of_one_message_are_read() -> None:
+    message = "\r".join(["RuntimeError: CUDA out of memory"] * 1500)
+
+    assert len(list(parts_of(message, PATTERNS._texts))) == MOST_PARTS
+
+
+@pytest.mark.parametrize("chars", [100, 3000, 30_000])
+def test_little_text_of_one_message_is_read(chars: int) -> None:
+    message = "\r".join(["x" * chars + "CUDA out of memory"] * (65_000 // chars))
+
+    assert chars_read(message) <= MOST_CHARS_READ + WINDOW_CHARS
+
+
+def test_the_quotes_of_a_message_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scans: list[str] = []
+
+    class Scanned:
+        def finditer(self, text: str) -> Iterator[re.Match[str]]:
+            scans.append(text)
+            return QUOTED_CONTENT.finditer(text)
+
+    monkeypatch.setattr(standing, "QUOTED_CONTENT", Scanned())
+
+    assert PATTERNS.match("prompt: '" + "\r".join([TORCH] * 300)) is None
+    assert len(scans) == 1
+
+
+@pytest.mark.parametrize("fill", ["", "x" * 3000, "word " * 6000])
+def test_an_error_deep_in_a_long_line_is_found(fill: str) -> None:
+    assert found(f"ERROR {fill}: RuntimeError: {TORCH} {fill}").confidence == "high"
+
+
+def test_a_long_line_is_ignored_by_what_stands_at_its_head_or_beside_the_error() -> None:
+    fill = "x " * 5000
+    level = "2023-05-02 10:11:12.131415: I tensorflow/cuda_driver.cc:753] "
+
+    assert PATTERNS.match(f"{level}{fill}: RuntimeError: {TORCH}") is None
+    assert PATTERNS.match(f"{fill}: cudaHostAlloc: RuntimeError: {TORCH}") is None
+
+
+def test_an_error_behind_many_quotes_that_end_is_found() -> None:
+    assert found("prompt: 'a', text: \"b\", " * 50 + f"error: RuntimeError: {TORCH}")
+
+
+def test_what_a_user_said_is_no_error_whatever_its_field_is_called() -> None:
+    said = {"role": "user", "message": f"RuntimeError: {TORCH}"}
+
+    assert PATTERNS.match(json.dumps(said)) is None
+    assert PATTERNS.match(json.dumps({"event": said})) is None
+    assert found(json.dumps({**said, "role": "worker"})).confidence == "high"
+
+
 # A user's own file.
 
 OWN = """
@@ -356,6 +422,51 @@ def test_a_wrong_file_is_refused_with_its_place_and_a_remedy(
 
     assert str(error.value).startswith(f"{path}: ")
     assert told in str(error.value)
+
+
+def own_regex(tmp_path: Path, regex: str) -> Path:
+    lines = [f"regex = '{regex}'" if "regex" in line else line for line in OWN.splitlines()[:-2]]
+    return write(tmp_path, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        r"VRAM exhausted (\w+\s?)+\.$", r"VRAM exhausted(a*)*b", r"VRAM exhausted (a|a)+$",
+        r"VRAM exhausted (?:\w{1,3})+$", r"VRAM exhausted (?:a{1,50}){1,50}b",
+        r"VRAM exhausted (?:a?){50}b", r"VRAM exhausted (?:a|ab|b)*c", r"VRAM .*exhausted.*on .*x",
+        r"(?i)VRAM exhausted K+\u212a+k+$", r"VRAM exhausted(?=(a+)+b)", r"VRAM (e+)\1+x",
+        r"\s*\s*\s*VRAM exhausted", r"VRAM exhausted[^\n]{0,200}a[^\n]{0,200}b[^\n]{0,200}c",
+    ],
+)  # fmt: skip
+def test_a_regex_that_could_run_for_hours_is_refused(tmp_path: Path, regex: str) -> None:
+    with pytest.raises(PatternError, match=r"regex: .* on some lines it would run for hours"):
+        load_patterns(own_regex(tmp_path, regex))
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        r"VRAM exhausted.*x", r"VRAM exhausted on \w+: want \S+",
+        r"(?:[0-9]{1,3}\.){3}[0-9]{1,3} VRAM",
+        r"VRAM exhausted (?:foo|bar)+x", r"VRAM exhausted[^\n]{0,100}on[^\n]{0,60}want",
+        r"^\S+ VRAM exhausted: {requested} of {capacity}, {free} free, {limit} allowed",
+    ],
+)  # fmt: skip
+def test_a_regex_that_ends_soon_is_taken(tmp_path: Path, regex: str) -> None:
+    assert load_patterns(own_regex(tmp_path, regex)).patterns[0].regex.search("x") is None
+
+
+@pytest.mark.parametrize(
+    ("regex", "attempts"),
+    [
+        ("abc", 101 // 3), (r"^a[0-9]+:", 1), (r"\Aa.*b", 101), ("ab.*c", 51 * 101),
+        ("(?:ab|cd)+e", 101), ("^x[0-9]{0,4}[0-9]y", 5), ("^x(?:a|ab)y", 2), ("^x[0-9]{2,4}$", 3),
+        ("^x[a-c]{0,9}(?![a-c])d", 1), ("^(?:[0-9]{1,3}[0-9]){2}x", 9),
+    ],
+)  # fmt: skip
+def test_the_attempts_of_a_regex_are_bounded(regex: str, attempts: int) -> None:
+    assert attempts_at_most(regex, 100) == pytest.approx(attempts, abs=1)
 
 
 def test_two_entries_of_one_id_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,13 @@ from rightslice.exporter.host.oom.positions import PositionFile
 
 PATH = Path("/var/log/pods/a_b_c/x/0.log")
 POSITION = Position(1, 2, 300, Fingerprint.of(b"x" * 64), Fingerprint.of(b"y" * 64))
+DIGEST = POSITION.head.digest
+
+
+def state_of(*rows: list[object], saved_wall_seconds: str = "1") -> bytes:
+    head = '{"format":"rightslice log positions","version":1,"saved_wall_seconds":'
+    table = json.dumps({f"/{number}": row for number, row in enumerate(rows)})
+    return f'{head}{saved_wall_seconds},"positions":{table}}}'.encode()
 
 
 def test_saved_positions_are_loaded(tmp_path: Path) -> None:
@@ -40,6 +48,16 @@ def test_saved_positions_are_loaded(tmp_path: Path) -> None:
             b'"positions":{"/a":[1,2,-3,4,"",5,""]}}',
             id="below zero",
         ),
+        pytest.param(state_of([1, 2, 300, 10**13, DIGEST, 64, DIGEST]), id="large fingerprint"),
+        pytest.param(state_of([1, 2, 300, 64, DIGEST, 65, DIGEST]), id="fingerprint of 65 bytes"),
+        pytest.param(state_of([1, 2, 3, 64, DIGEST, 4, DIGEST]), id="more than is before"),
+        pytest.param(state_of([1, 2, 2**63, 64, DIGEST, 64, DIGEST]), id="absurd offset"),
+        pytest.param(state_of([1, 2**64, 300, 64, DIGEST, 64, DIGEST]), id="absurd inode"),
+        pytest.param(state_of([1, True, 300, 64, DIGEST, 64, DIGEST]), id="no number"),
+        pytest.param(state_of([1, 2, 300, 64, 5, 64, DIGEST]), id="no digest"),
+        pytest.param(state_of(saved_wall_seconds="-1"), id="time below zero"),
+        pytest.param(state_of(saved_wall_seconds='"1e9"'), id="time in quotes"),
+        pytest.param(state_of(saved_wall_seconds="1" + "0" * 400), id="time without end"),
     ],
 )
 def test_what_is_not_ours_is_set_aside(tmp_path: Path, content: bytes) -> None:
@@ -120,3 +138,32 @@ def test_save_of_a_hundred_positions_is_cheap(tmp_path: Path) -> None:
     for _ in range(20):
         assert state.save(hundred)
     assert (time.process_time() - before_seconds) / 20 < 0.01
+
+
+@pytest.mark.parametrize("saved_wall_seconds", ["NaN", "Infinity", "-Infinity", "1e400", "1010"])
+def test_time_that_makes_no_sense_is_taken_for_now(tmp_path: Path, saved_wall_seconds: str) -> None:
+    path = tmp_path / "state.json"
+    row: list[object] = [1, 2, 300, 64, DIGEST, 64, POSITION.tail.digest]
+    path.write_bytes(state_of(row, saved_wall_seconds=saved_wall_seconds))
+    state = PositionFile(path, wall_now_seconds=lambda: 1000.0)
+    saved = state.load()
+    assert saved is not None
+    assert (saved.wall_seconds, saved.positions) == (1000.0, {Path("/0"): POSITION})
+    assert "a time that is still to come" in (state.warning or "")
+
+
+def test_time_a_moment_ahead_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_bytes(state_of(saved_wall_seconds="1003"))
+    state = PositionFile(path, wall_now_seconds=lambda: 1000.0)
+    saved = state.load()
+    assert saved is not None
+    assert (saved.wall_seconds, state.warning) == (1003.0, None)
+
+
+def test_large_inodes_are_saved_and_loaded(tmp_path: Path) -> None:
+    position = replace(POSITION, inode=2**64 - 1)
+    assert PositionFile(tmp_path / "state.json").save({PATH: position})
+    saved = PositionFile(tmp_path / "state.json").load()
+    assert saved is not None
+    assert saved.positions == {PATH: position}

@@ -38,6 +38,7 @@ class Kubelet(NodePart):
     id = "kubelet"
     # A slow kubelet must hold up nobody else.
     lane = "kubelet"
+    asks_driver = False
 
     def __init__(
         self,

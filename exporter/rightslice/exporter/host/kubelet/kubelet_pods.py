@@ -25,6 +25,7 @@ class KubeletPods(NodePart):
     id = "kubelet_pods"
     # A kubelet that answers slowly here holds up neither cards nor its own other answers.
     lane = "kubelet_pods"
+    asks_driver = False
 
     fetch: FetchPods | None = None
     # Which pods hold a card, as far as is known.

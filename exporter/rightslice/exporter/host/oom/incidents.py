@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from rightslice.exporter.host.owners.workload import Workload, pod_of
+from rightslice.exporter.host.owners.workload import SLURM_JOB, Workload, pod_of
 
 DEVICE_ALLOC, SOFT_LIMIT, STARTUP_CAPACITY = "device_alloc", "soft_limit", "startup_capacity"
 HOST_CGROUP, HOST_GLOBAL, SUSPECTED = "host_cgroup", "host_global", "suspected"
@@ -55,6 +55,8 @@ class Incident:
 
     report: Report
     last_seconds: float
+    # Whether a program has told of it: Slurm does when the step ends, which may be hours later.
+    is_told_by_program: bool = False
 
 
 @dataclass
@@ -68,7 +70,8 @@ class Incidents:
 
     # The last of each workload and cause, open or over.
     last: dict[tuple[Workload, str], Incident] = field(default_factory=dict)
-    _doubts: list[Report] = field(default_factory=list)
+    # The newest of each workload.
+    _doubts: dict[Workload, Report] = field(default_factory=dict)
 
     def take(self, report: Report) -> Report | None:
         """Take in a report; give it back if it begins an incident.
@@ -77,7 +80,7 @@ class Incidents:
         """
         if report.cause == SUSPECTED:
             if not report.is_detail:
-                self._doubts.append(report)
+                self._doubts.setdefault(report.workload, report)
             return None
         open_incident = self._open(report)
         if open_incident is not None:
@@ -89,11 +92,11 @@ class Incidents:
 
     def take_due(self, now_seconds: float) -> list[Report]:
         """Give what was suspected and begins an incident, for nobody told of it more surely."""
-        waiting, self._doubts = self._doubts, []
+        waiting, self._doubts = self._doubts, {}
         begun = []
-        for report in waiting:
+        for workload, report in waiting.items():
             if now_seconds - report.at_seconds < DOUBT_SECONDS:
-                self._doubts.append(report)
+                self._doubts[workload] = report
             elif not self._is_explained(report):
                 joined = self._open(report)
                 if joined is None:
@@ -103,13 +106,14 @@ class Incidents:
         return begun
 
     def forget_all_but(self, workloads: Iterable[Workload]) -> None:
-        """Forget the incidents of workloads that are no more."""
+        """Forget the incidents of workloads that are no more; what is in doubt ends by itself."""
         kept = frozenset(workloads)
         self.last = {key: each for key, each in self.last.items() if key[0] in kept}
-        self._doubts = [report for report in self._doubts if report.workload in kept]
 
     def _begin(self, report: Report) -> Report:
-        self.last[report.workload, report.cause] = Incident(report, report.at_seconds)
+        is_of_program = report.source == PROGRAM
+        new = Incident(report, report.at_seconds, is_of_program)
+        self.last[report.workload, report.cause] = new
         return report
 
     def _open(self, report: Report) -> Incident | None:
@@ -124,16 +128,15 @@ class Incidents:
 
     def _open_kill(self, report: Report) -> Incident | None:
         """Find the kill, which others may tell of another container, or of the pod as a whole."""
-        for (workload, cause), incident in self.last.items():
-            if cause not in KILLS or pod_of(workload) != pod_of(report.workload):
-                continue
-            is_same = workload == report.workload
-            is_vague = not (workload.container and report.workload.container)
-            is_other_source = incident.report.source != report.source
-            longest_seconds = SAME_KILL_SECONDS if is_other_source else QUIET_SECONDS
-            if (is_same or is_vague) and _is_open(incident, report, longest_seconds):
-                return incident
-        return None
+        found = [
+            incident
+            for (workload, cause), incident in self.last.items()
+            if cause in KILLS
+            and pod_of(workload) == pod_of(report.workload)
+            and _is_same_place(workload, report.workload)
+            and _is_same_kill(incident, report)
+        ]
+        return max(found, key=lambda incident: incident.last_seconds, default=None)
 
     def _is_explained(self, doubt: Report) -> bool:
         """Tell whether something certain happened to the workload around that time."""
@@ -145,14 +148,30 @@ class Incidents:
         )
 
 
+def _is_same_place(workload: Workload, other: Workload) -> bool:
+    return workload == other or not (workload.container and other.container)
+
+
+def _is_same_kill(incident: Incident, report: Report) -> bool:
+    if report.source == PROGRAM and not incident.is_told_by_program:
+        return report.workload.kind == SLURM_JOB or _is_open(incident, report, SAME_KILL_SECONDS)
+    is_other_source = incident.report.source != report.source
+    return _is_open(incident, report, SAME_KILL_SECONDS if is_other_source else QUIET_SECONDS)
+
+
 def _is_open(incident: Incident, report: Report, longest_seconds: float) -> bool:
-    return report.at_seconds - incident.last_seconds <= longest_seconds
+    return abs(report.at_seconds - incident.last_seconds) <= longest_seconds
 
 
 def _join(incident: Incident, report: Report) -> None:
-    """Add what a report knows. What was told first stays; sources that know more correct it."""
-    incident.last_seconds = max(incident.last_seconds, report.at_seconds)
+    """Add what a report knows. What was told first stays; sources that know more correct it.
+
+    One who only repeats what another source told does not keep the incident open.
+    """
     known = incident.report
+    if report.source == known.source or known.cause not in KILLS:
+        incident.last_seconds = max(incident.last_seconds, report.at_seconds)
+    incident.is_told_by_program |= report.source == PROGRAM
     is_better = SOURCES.index(report.source) < SOURCES.index(known.source)
     sizes = {**report.sizes_bytes, **known.sizes_bytes}
     if report.is_detail:  # the exact bytes of what was told rounded

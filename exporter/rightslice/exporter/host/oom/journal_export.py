@@ -16,6 +16,7 @@ from rightslice.exporter.host.oom.log_format import (
 
 FIELDS = (
     "_PID",
+    "_UID",
     "_SYSTEMD_CGROUP",
     "_COMM",
     "CONTAINER_ID_FULL",

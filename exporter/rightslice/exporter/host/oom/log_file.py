@@ -24,6 +24,7 @@ BUDGET_BYTES = 1024 * 1024
 BEHIND_LIMIT_BYTES = 64 * 1024 * 1024
 SETTLE_SECONDS = 0.25
 RETRY_SECONDS = 10.0
+SEARCH_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,18 @@ class IsNew(Protocol):
     """Tells by its first bytes whether a file is read from its beginning, else from its end.
 
     Asked once, when the path is first seen; then for the files it was rotated to before, the
-    newest first, up to one that is not read.
+    newest first, up to one that is not read. `modified_wall_seconds` is when it was last written.
     """
 
-    def __call__(self, head: bytes, *, is_rotated: bool) -> bool: ...
+    def __call__(self, head: bytes, *, is_rotated: bool, modified_wall_seconds: float) -> bool: ...
 
 
-def from_begin(head: bytes, *, is_rotated: bool) -> bool:
+def from_begin(head: bytes, *, is_rotated: bool, modified_wall_seconds: float) -> bool:
     """Read the file from its beginning, but none that was rotated before."""
     return not is_rotated
 
 
-def from_end(head: bytes, *, is_rotated: bool) -> bool:
+def from_end(head: bytes, *, is_rotated: bool, modified_wall_seconds: float) -> bool:
     """Read what is written from now on."""
     return False
 
@@ -63,8 +64,8 @@ class LogFile:
     """The lines of one path, in order, each once. Not thread-safe.
 
     `position` is after what was given last; None until there was a file. `has_more` tells that the
-    budget ended the last read. `failure` is why the file cannot be read; None where it can, or is
-    not there at all.
+    last read was ended before all was read. `was_open` tells that it could be read at least once.
+    `failure` is why the file cannot be read; None where it can, or is not there at all.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class LogFile:
         self.position = start if isinstance(start, Position) else None
         self.has_more = False
         self.is_gone = False
+        self.was_open = False
         self.failure: OSError | None = None
         self.failure_count = 0
         self.read_bytes = 0
@@ -89,6 +91,7 @@ class LogFile:
         self._source: Source | None = None
         self._is_within_line = False
         self._is_after_gap = False
+        self._put_back_bytes = 0
         self._retry_at_seconds = float("-inf")
         # What the path was when all of it was read, and when it was too early to go on to it.
         self._seen: tuple[int, int, int, int] | None = None
@@ -124,6 +127,14 @@ class LogFile:
         except OSError as error:
             self._fail(error)
             self.close()
+
+    def stop(self, rest: bytes = b"") -> None:
+        """Say that the read under way is given up after a chunk, and what of it was not taken."""
+        self.has_more = True
+        if rest and self._source is not None and self.position is not None:
+            offset_bytes = self.position.offset_bytes - len(rest)
+            self.position = Position.after(self._source, offset_bytes, self.position.head)
+            self._put_back_bytes = len(rest)
 
     def finish(self) -> Iterator[Chunk]:
         """Give the last line though it has no end, and let go of the file."""
@@ -196,7 +207,7 @@ class LogFile:
     def _begin(self) -> bool:
         """Open the path for the first time."""
         source = open_source(self.path)
-        if not self._is_new(source.read(LINE_LIMIT_BYTES, 0), is_rotated=False):
+        if not self._is_new_source(source, is_rotated=False):
             offset_bytes, self._is_within_line = _last_line_start(source)
             self._use(source, offset_bytes)
             return True
@@ -204,13 +215,20 @@ class LogFile:
             earlier = _open_rotated(rotated)
             if earlier is None:
                 break
-            if not self._is_new(earlier.read(LINE_LIMIT_BYTES, 0), is_rotated=True):
+            if not self._is_new_source(earlier, is_rotated=True):
                 earlier.close()
                 break
             source.close()
             source = earlier
         self._use(source, 0)
         return True
+
+    def _is_new_source(self, source: Source, *, is_rotated: bool) -> bool:
+        return self._is_new(
+            source.read(LINE_LIMIT_BYTES, 0),
+            is_rotated=is_rotated,
+            modified_wall_seconds=source.status().st_mtime,
+        )
 
     def _reopen(self, status: stat_result | None) -> bool:
         """Find the place again: in the path's file, in a rotated one, or else at the new start."""
@@ -219,6 +237,7 @@ class LogFile:
         if source is not None:
             offset_bytes = self.position.offset_bytes
             self._source = source
+            self.was_open = True
             self.position = Position.after(source, offset_bytes, self.position.head)
             before = source.read(1, offset_bytes - 1) if offset_bytes else b"\n"
             self._is_within_line = before != b"\n"
@@ -241,20 +260,20 @@ class LogFile:
         return self._found_rotated(position)
 
     def _found_rotated(self, position: Position) -> Source | None:
-        """Look for the place in rotated files, the newest first; by content, for copies' sake."""
-        for rotated in reversed(rotated_files(self.path)):
-            if position.head.size_bytes or rotated.inode == position.inode:
-                source = _open_rotated(rotated)
-                if source is None:
-                    continue
-                if position.is_in(source):
-                    return source
-                source.close()
+        """Look for the place in rotated files; again if they were renamed meanwhile."""
+        files = rotated_files(self.path)
+        for _ in range(SEARCH_COUNT):
+            source = _found_among(files, position)
+            before, files = files, rotated_files(self.path)
+            if source is not None or files == before:
+                return source
         return None
 
     def _use(self, source: Source, offset_bytes: int) -> None:
         self.close()
         self._source = source
+        self.was_open = True
+        self._put_back_bytes = 0
         self.position = Position.at(source, offset_bytes)
         if offset_bytes == 0:
             self._is_within_line = False
@@ -269,8 +288,9 @@ class LogFile:
         if following is None:
             self._waited_for = _key(status) if status.st_size == 0 else None
             return False
-        yield from self._last_line()
-        self._use(following, 0)
+        last = list(self._last_line())
+        self._use(following, 0)  # first: the read may be given up at the yield
+        yield from last
         return True
 
     def _following(self) -> Source | None:
@@ -384,7 +404,9 @@ class LogFile:
         """Go on to after what was read."""
         assert self._source is not None
         assert self.position is not None
-        self.read_bytes += len(data)
+        # What was put back is counted already, and a counter may not go back.
+        self.read_bytes += max(len(data) - self._put_back_bytes, 0)
+        self._put_back_bytes = max(self._put_back_bytes - len(data), 0)
         offset_bytes = self.position.offset_bytes + len(data)
         self.position = Position.after(self._source, offset_bytes, self.position.head, data)
 
@@ -396,6 +418,7 @@ class LogFile:
         self.skipped_bytes += offset_bytes - position.offset_bytes
         self.position = Position.after(source, offset_bytes, position.head)
         self._is_within_line = self._is_after_gap = True
+        self._put_back_bytes = 0
 
 
 def _key(status: stat_result) -> tuple[int, int, int, int]:
@@ -411,6 +434,19 @@ def _open_rotated(rotated: Rotated) -> Source | None:
     if source.identity[1] == rotated.inode:
         return source
     source.close()
+    return None
+
+
+def _found_among(files: list[Rotated], position: Position) -> Source | None:
+    """Find the file that has the place, the newest first; by content, for copies' sake."""
+    for rotated in reversed(files):
+        if position.head.size_bytes or rotated.inode == position.inode:
+            source = _open_rotated(rotated)
+            if source is None:
+                continue
+            if position.is_in(source):
+                return source
+            source.close()
     return None
 
 

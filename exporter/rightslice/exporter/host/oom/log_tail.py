@@ -1,5 +1,6 @@
 """Many log files, followed together: what may tell of something is decoded, the rest is passed."""
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,10 @@ OPEN_FILES_LIMIT = 256
 CLOSE_IDLE_SECONDS = 60.0
 # A message is begun and its rest does not come: its writer has died.
 FLUSH_QUIET_SECONDS = 5.0
+# A rotation leaves a path without a file for a moment.
+MISSING_SECONDS = 10.0
+# The clock of a file server may be so much behind.
+FILE_CLOCK_SECONDS = 60.0
 UNCLAIMED_SECONDS = 3600.0
 LEFT_LIMIT = 10_000
 
@@ -39,12 +44,25 @@ MayMatch = Callable[[bytes], bool]
 
 @dataclass(slots=True)
 class _Tailed:
-    """A file with its decoder. `ends_at_seconds` is None while the file is wanted."""
+    """A file with its decoder. `ends_at_seconds` is None while the file is wanted.
+
+    `there_at_seconds` is when something was at the path, or else when it was first wanted.
+    `is_late` tells that nothing was seen there in the first sweep.
+    """
 
     file: LogFile
     decoder: Decoder
     grew_at_seconds: float
+    there_at_seconds: float
+    is_late: bool
     ends_at_seconds: float | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.ends_at_seconds is None
+
+    def is_missing(self, now_seconds: float) -> bool:
+        return self.file.is_gone and now_seconds - self.there_at_seconds > MISSING_SECONDS
 
 
 class LogTail:
@@ -52,8 +70,12 @@ class LogTail:
 
     Where a file begins whose position is not known: at its beginning if its first record's own time
     is at or after `reference_wall_seconds`, the start of this process or the time at which the
-    positions were saved; if it tells no times, if it appeared after the first sweep. Else at its
-    end. Positions of files that are not followed yet are kept for an hour.
+    positions were saved. If it tells no times, it must have been written since then, and
+    have come after the first sweep or in a run that began with saved positions: what is there when
+    the very first run begins is old. Else at its end. A clock that is set back later moves the
+    reference with it. Positions of files that are not followed yet are kept for an hour.
+
+    `has_saved` tells that an earlier run saved its positions, though it may have had none.
     """
 
     def __init__(
@@ -61,13 +83,19 @@ class LogTail:
         reference_wall_seconds: float,
         positions: Mapping[Path, Position] | None = None,
         *,
+        has_saved: bool | None = None,
         now_seconds: Callable[[], float] = time.monotonic,
+        wall_now_seconds: Callable[[], float] = time.time,
         sweep_bytes: int = SWEEP_BYTES,
         sweep_seconds: float = SWEEP_SECONDS,
         open_files_limit: int = OPEN_FILES_LIMIT,
     ) -> None:
         self._reference_wall_seconds = reference_wall_seconds
+        self._has_saved = bool(positions) if has_saved is None else has_saved
         self._now_seconds = now_seconds
+        self._wall_now_seconds = wall_now_seconds
+        self._started_wall_seconds = wall_now_seconds()
+        self._started_seconds = now_seconds()
         self._sweep_bytes = sweep_bytes
         self._sweep_seconds = sweep_seconds
         self._open_files_limit = open_files_limit
@@ -82,29 +110,53 @@ class LogTail:
         self._ended_read_bytes = self._ended_skipped_bytes = self._ended_failure_count = 0
 
     @property
+    def readable(self) -> frozenset[Path]:
+        """Name the wanted files that were opened, and can be read as far as is known."""
+        now_seconds = self._now_seconds()
+        return frozenset(
+            path
+            for path, each in tuple(self._files.items())
+            if each.is_wanted
+            and each.file.was_open
+            and each.file.failure is None
+            and not each.is_missing(now_seconds)
+        )
+
+    @property
+    def missing(self) -> frozenset[Path]:
+        """Name the wanted paths at which nothing has been for a while, or a link to nothing."""
+        now_seconds = self._now_seconds()
+        return frozenset(
+            path
+            for path, each in tuple(self._files.items())
+            if each.is_wanted and each.is_missing(now_seconds)
+        )
+
+    @property
     def file_count(self) -> int:
-        return len(self._files)
+        return len(self.readable)
 
     @property
     def read_bytes(self) -> int:
-        return self._ended_read_bytes + sum(each.file.read_bytes for each in self._files.values())
+        files = tuple(self._files.values())
+        return self._ended_read_bytes + sum(each.file.read_bytes for each in files)
 
     @property
     def skipped_bytes(self) -> int:
         """Count what was never looked at: the ends of long lines, and floods too far behind."""
-        files = self._files.values()
+        files = tuple(self._files.values())
         return self._ended_skipped_bytes + sum(each.file.skipped_bytes for each in files)
 
     @property
     def failure_count(self) -> int:
-        files = self._files.values()
+        files = tuple(self._files.values())
         return self._ended_failure_count + sum(each.file.failure_count for each in files)
 
     @property
     def failed_file_counts(self) -> dict[str, int]:
         """Count the files that cannot be read now, by reason."""
         counts: dict[str, int] = {}
-        for each in self._files.values():
+        for each in tuple(self._files.values()):
             if each.file.failure is not None:
                 reason = each.file.failure.strerror or "unknown"
                 counts[reason] = counts.get(reason, 0) + 1
@@ -122,7 +174,17 @@ class LogTail:
             f"{path} and such cannot be read ({reason}): {remedy}"
             for reason, (path, remedy) in sorted(failures.items())
         ]
+        parts += filter(None, [self._dangling_reason])
         return "; ".join(parts) or None
+
+    @property
+    def _dangling_reason(self) -> str | None:
+        """Name one of the links whose files are in a folder that the exporter does not see."""
+        path = next((path for path in sorted(self.missing) if path.is_symlink()), None)
+        if path is None:
+            return None
+        target = os.path.realpath(path)
+        return f"{path} leads to {target}, which is not there: mount that folder as well"
 
     def follow(self, wanted: Mapping[Path, DecoderFactory]) -> None:
         """Say which files are wanted now; the others end when they are drained."""
@@ -152,20 +214,19 @@ class LogTail:
 
         To be exhausted before the positions are taken.
         """
-        started_seconds = self._now_seconds()
+        ends_at_seconds = self._now_seconds() + self._sweep_seconds
         left_bytes = self._sweep_bytes
         self._open_count = sum(each.file.is_open for each in self._files.values())
         todo = self._in_turn()
         while todo:
             again = []
             for path, tailed in todo:
-                now_seconds = self._now_seconds()
-                if left_bytes <= 0 or now_seconds - started_seconds > self._sweep_seconds:
+                if left_bytes <= 0 or self._now_seconds() > ends_at_seconds:
                     self._first = path  # the others have had their turn
                     self._has_swept = True
                     return
                 before_bytes = tailed.file.read_bytes
-                for message in self._read_file(tailed, may_match, left_bytes, now_seconds):
+                for message in self._read_file(tailed, may_match, left_bytes, ends_at_seconds):
                     yield path, message
                 left_bytes -= tailed.file.read_bytes - before_bytes
                 if tailed.file.has_more:
@@ -187,16 +248,26 @@ class LogTail:
 
     def _start(self, path: Path, new_decoder: DecoderFactory, now_seconds: float) -> _Tailed:
         position = self._left.pop(path, None) or self._unclaimed.pop(path, None)
-        has_swept = self._has_swept
 
-        def is_new(head: bytes, *, is_rotated: bool) -> bool:
+        def is_new(head: bytes, *, is_rotated: bool, modified_wall_seconds: float) -> bool:
             wall_seconds = _first_wall_seconds(head, new_decoder())
-            if wall_seconds is None:
-                return has_swept and not is_rotated
-            return wall_seconds >= self._reference_wall_seconds
+            reference_seconds = self._reference_now_wall_seconds
+            if wall_seconds is not None:
+                return wall_seconds >= reference_seconds
+            was_written = modified_wall_seconds >= reference_seconds - FILE_CLOCK_SECONDS
+            may_be_new = self._has_saved or tailed.is_late
+            return may_be_new and was_written and not is_rotated
 
         file = LogFile(path, position or is_new, now_seconds=self._now_seconds)
-        return _Tailed(file, new_decoder(), now_seconds)
+        tailed = _Tailed(file, new_decoder(), now_seconds, now_seconds, self._has_swept)
+        return tailed
+
+    @property
+    def _reference_now_wall_seconds(self) -> float:
+        """Give the reference as the clock tells it now, if that was set back since the start."""
+        ran_seconds = self._now_seconds() - self._started_seconds
+        stepped_seconds = self._wall_now_seconds() - self._started_wall_seconds - ran_seconds
+        return self._reference_wall_seconds + min(stepped_seconds, 0.0)
 
     def _in_turn(self) -> list[tuple[Path, _Tailed]]:
         """List the files, from where the last sweep had to stop."""
@@ -207,12 +278,24 @@ class LogTail:
         return files[index:] + files[:index]
 
     def _read_file(
-        self, tailed: _Tailed, may_match: MayMatch, left_bytes: int, now_seconds: float
+        self, tailed: _Tailed, may_match: MayMatch, left_bytes: int, ends_at_seconds: float
     ) -> Iterator[LogMessage]:
-        file, was_open = tailed.file, tailed.file.is_open
+        file, was_open, now_seconds = tailed.file, tailed.file.is_open, self._now_seconds()
+
+        def is_over() -> bool:
+            return self._now_seconds() > ends_at_seconds
+
         for chunk in file.read(min(BUDGET_BYTES, left_bytes)):
             tailed.grew_at_seconds = now_seconds
-            yield from _messages(tailed, chunk, may_match)
+            lines = _TimedLines(chunk.data, is_over)
+            yield from _messages(tailed, chunk, lines, may_match)
+            if is_over():
+                file.stop(lines.rest)
+                break
+        if file.is_gone:
+            tailed.is_late = True
+        else:
+            tailed.there_at_seconds = now_seconds
         quiet_seconds = now_seconds - tailed.grew_at_seconds
         if quiet_seconds >= FLUSH_QUIET_SECONDS and tailed.decoder.is_partial:
             yield from tailed.decoder.flush()
@@ -253,12 +336,36 @@ class LogTail:
         yield from tailed.decoder.flush()
 
 
-def _messages(tailed: _Tailed, chunk: Chunk, may_match: MayMatch) -> Iterator[LogMessage]:
+class _TimedLines:
+    """The lines of a chunk, the first one and as many more as there is time for.
+
+    Whoever writes can make a line costly, so that a chunk of them takes seconds. `rest` is what was
+    not given of the chunk; nothing if none of it was asked for.
+    """
+
+    def __init__(self, data: bytes, is_over: Callable[[], bool]) -> None:
+        self.rest = b""
+        self._data = data
+        self._is_over = is_over
+
+    def __iter__(self) -> Iterator[bytes]:
+        given_bytes = 0
+        for line in _lines(self._data):
+            if given_bytes and self._is_over():
+                self.rest = self._data[given_bytes:]
+                return
+            given_bytes += len(line) + 1
+            yield line
+
+
+def _messages(
+    tailed: _Tailed, chunk: Chunk, lines: _TimedLines, may_match: MayMatch
+) -> Iterator[LogMessage]:
     decoder = tailed.decoder
     if chunk.is_after_gap:
         yield from decoder.flush()
     if chunk.data and (may_match(chunk.data) or not decoder.may_skip(chunk.data)):
-        yield from decoder.feed(_lines(chunk.data))
+        yield from decoder.feed(lines)
     if chunk.cut_bytes:
         decoder.cut(chunk.cut_bytes)
 

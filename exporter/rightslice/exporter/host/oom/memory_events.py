@@ -24,6 +24,8 @@ class KillCount:
     group_kill_count: int = 0
     limit_bytes: int | None = None
     peak_bytes: int | None = None
+    # How often the folder's own limit, or one below it, was hit; None where that is not counted.
+    limit_hit_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,12 @@ class _Seen:
     inode: int  # tells one that is made anew
     kill_count: int
     group_kill_count: int
+    limit_hit_count: int | None
     memory: KillCount
 
     @property
-    def state(self) -> tuple[int, int, int]:
-        return self.inode, self.kill_count, self.group_kill_count
+    def state(self) -> tuple[int, int, int, int | None]:
+        return self.inode, self.kill_count, self.group_kill_count, self.limit_hit_count
 
 
 class MemoryEvents:
@@ -109,7 +112,8 @@ def _read_folder(path: str, mount: _Mount, last: _Seen | None) -> _Seen | None:
         kills = counts.get("oom_kill")
         if kills is None:
             return None
-        state = (os.fstat(folder).st_ino, kills, counts.get("oom_group_kill", 0))
+        inode = os.fstat(folder).st_ino
+        state = (inode, kills, counts.get("oom_group_kill", 0), counts.get("oom"))
         is_same = last is not None and last.state == state
         return last if is_same else _Seen(mount, *state, _memory(folder, mount))
     finally:
@@ -121,10 +125,14 @@ def _since(last: _Seen | None, seen: _Seen) -> KillCount:
         return seen.memory
     is_anew = seen.inode != last.inode or seen.kill_count < last.kill_count
     kills, groups = (0, 0) if is_anew else (last.kill_count, last.group_kill_count)
+    hits = seen.limit_hit_count
+    if hits is not None and not is_anew:
+        hits -= min(last.limit_hit_count or 0, hits)
     return replace(
         seen.memory,
         kill_count=seen.kill_count - kills,
         group_kill_count=max(seen.group_kill_count - groups, 0),
+        limit_hit_count=hits,
     )
 
 

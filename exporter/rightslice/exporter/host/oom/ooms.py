@@ -20,12 +20,18 @@ from rightslice.exporter.host.oom.oom_logs import OomLogs
 from rightslice.exporter.host.oom.reports import Reports
 from rightslice.exporter.host.owners.workload import POD, Workload, pod_of
 from rightslice.exporter.host.part import NodePart
+from rightslice.exporter.host.whereabouts import Departure
 
 # Whoever was killed may be gone before that is told.
 LINGER_SECONDS = 60.0
 # A counter that is born with 1 tells no increase: its 0 must be scraped first. Who scrapes is not
 # always seen, and comes once a minute at the latest.
 LONGEST_HOLD_SECONDS = 65.0
+# Two may scrape, each for itself.
+HOLD_SCRAPES = 2
+# By then it is known of a pod that ended that it did: the kubelet is asked every ten seconds, and
+# so are the cgroups.
+STAYED_SECONDS = 25.0
 
 
 LOG_CAUSES = (DEVICE_ALLOC, SOFT_LIMIT, STARTUP_CAPACITY)
@@ -49,18 +55,20 @@ class Ooms(NodePart):
     id = "oom"
 
     attribution: Attribution
-    logs: OomLogs
+    logs: tuple[OomLogs, ...]
     kills: OomKills
     reports: Reports
     clock: Clock
     scrape_count: Callable[[], int]
     incidents: Incidents = field(default_factory=Incidents)
     _told: dict[Subject, _Told] = field(default_factory=dict)
+    # Processes that left a full card, of which it is not known yet whether their pods stayed.
+    _departures: list[Departure] = field(default_factory=list)
     # Incidents whose 0 nobody has read yet.
     _held: list[Report] = field(default_factory=list)
 
     def told(self) -> list[Subject]:
-        """Name the workloads, and causes, whose incidents are told, in order."""
+        """Name the workloads, and causes, whose incidents are told."""
         now_seconds = self.clock.monotonic_seconds()
         for subject in {*self._watched(), *map(_subject, self._held)}:
             self._see(subject, now_seconds)
@@ -68,14 +76,14 @@ class Ooms(NodePart):
             if now_seconds - told.seen_seconds > LINGER_SECONDS:
                 del self._told[subject]
         self.incidents.forget_all_but({workload for workload, _ in self._told})
-        return sorted(self._told)
+        return list(self._told)
 
     def take_new(self) -> list[Report]:
         """Give the incidents that began since the last call, or that were held back."""
         now_seconds = self.clock.monotonic_seconds()
         reports = self.reports.take()
         begun = [new for report in reports if (new := self.incidents.take(report)) is not None]
-        for report in self._inferred():
+        for report in self._inferred(now_seconds):
             self.incidents.take(report)
         self._held += [*begun, *self.incidents.take_due(now_seconds)]
         due = [report for report in self._held if self._is_read(report, now_seconds)]
@@ -85,7 +93,10 @@ class Ooms(NodePart):
     def _watched(self) -> Iterator[Subject]:
         """Give what somebody would tell of: what is not looked at is not known to be 0."""
         measured = self.attribution.whereabouts.measured(self.clock.monotonic_seconds())
-        with_logs, with_counters = self.logs.workloads, self.kills.workloads
+        with_logs = frozenset().union(*(logs.workloads for logs in self.logs))
+        with_counters = self.kills.counters.workloads
+        for logs in self.logs:
+            yield from ((each, cause) for each in logs.named_by_user for cause in LOG_CAUSES)
         for workload in self.attribution.workloads_on_cards():
             causes: tuple[str, ...] = ()
             causes += LOG_CAUSES if workload in with_logs else ()
@@ -102,20 +113,23 @@ class Ooms(NodePart):
     def _is_read(self, report: Report, now_seconds: float) -> bool:
         """Tell whether somebody has read that nothing had happened yet."""
         told = self._see(_subject(report), now_seconds)
-        is_scraped = self.scrape_count() > told.scrape_count
+        is_scraped = self.scrape_count() - told.scrape_count >= HOLD_SCRAPES
         return is_scraped or now_seconds - told.since_seconds >= LONGEST_HOLD_SECONDS
 
     def close(self) -> None:
         """Keep how far logs were read, and let go of files."""
-        self.logs.close()
+        for logs in self.logs:
+            logs.close()
         self.kills.close()
 
-    def _inferred(self) -> list[Report]:
+    def _inferred(self, now_seconds: float) -> list[Report]:
         """Suspect a process that left a full card while its pod goes on to hold the card.
 
-        A job that is done leaves as a whole, and its pod ends with it.
+        A job that is done leaves as a whole, and its pod ends with it; that takes a while to learn.
         """
-        wall_seconds = self.clock.wall_seconds()
+        self._departures += self.attribution.whereabouts.take_departures()
+        due = [each for each in self._departures if now_seconds - each.at_seconds >= STAYED_SECONDS]
+        self._departures = [each for each in self._departures if each not in due]
         holders = {pod_of(workload) for workload in self.attribution.holders}
         return [
             Report(
@@ -123,11 +137,11 @@ class Ooms(NodePart):
                 SUSPECTED,
                 INFERRED,
                 departure.at_seconds,
-                wall_seconds,
+                self.clock.wall_seconds() - (now_seconds - departure.at_seconds),
                 confidence="low",
                 uuid=departure.uuid,
             )
-            for departure in self.attribution.whereabouts.take_departures()
+            for departure in due
             if departure.workload.kind == POD and pod_of(departure.workload) in holders
         ]
 

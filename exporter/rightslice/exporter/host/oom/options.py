@@ -15,3 +15,9 @@ class OomOptions:
     position_file: Path | None = None
     file_globs: tuple[str, ...] = ()
     journal_globs: tuple[str, ...] = ()
+
+    @property
+    def files_position_file(self) -> Path | None:
+        """Where the reader of the user's files keeps its positions: beside the other's."""
+        path = self.position_file
+        return None if path is None else path.with_name(f"{path.stem}-files{path.suffix}")

@@ -1,13 +1,13 @@
 """One wording of an error: how it is recognised, and what it tells."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rightslice.exporter.host.oom.parts import Part
+from rightslice.exporter.host.oom.parts import WINDOW_CHARS, Part
 from rightslice.exporter.host.oom.sizes import is_plausible_bytes, parse_size_bytes
-from rightslice.exporter.host.oom.standing import Standing, standing_of
+from rightslice.exporter.host.oom.standing import Standing
 
 CAUSES = ("device_alloc", "soft_limit", "startup_capacity")
 CONFIDENCES = ("high", "medium", "low")
@@ -17,8 +17,9 @@ SIZES = ("requested", "capacity", "free", "limit")
 
 # What a regex of the file may name in braces. A size whose unit stands elsewhere in the sentence is
 # named with it.
-NUMBER = r"[0-9][0-9.,]{0,30}"
-UNIT = r" ?(?:[Bb]ytes?|[KMGTPE]?i?B|[KMGTPE])\b"
+# Both are written so that they take a text in one way only; see regex_cost.
+NUMBER = r"[0-9]{1,30}(?:[.,][0-9]{1,30}){0,4}"
+UNIT = r" ?(?:[KMGTPE](?:i?B)?|iB|B(?:ytes?)?|bytes?)(?!\w)"
 PLACEHOLDERS = {
     **{f"{{{name}}}": rf"(?P<{name}>{NUMBER}(?:{UNIT})?)" for name in SIZES},
     **{f"{{{name}_gib}}": rf"(?P<{name}_gib>{NUMBER})" for name in SIZES},
@@ -62,7 +63,7 @@ class Pattern:
     """One entry of a file of patterns.
 
     One of the `literals` is in every line that matches; a pattern that ignores needs none. Regexes
-    see at most `most_chars` of a text.
+    see nothing behind the first `most_chars` of a text.
     """
 
     id: str
@@ -78,22 +79,37 @@ class Pattern:
     examples: tuple[Example, ...] = ()
     counter_examples: tuple[str, ...] = ()
 
-    def finds(self, text: str) -> re.Match[str] | None:
-        """Give the place of the wording, wherever it stands; None where there is none."""
-        if self.literals and not any(literal in text for literal in self.literals):
+    def finds(self, text: str, at: int = 0) -> re.Match[str] | None:
+        """Give the place of the wording, wherever it stands; None where there is none.
+
+        Of a long text it sees what is around its literal; one without literals sees what is around
+        `at`, and the head.
+        """
+        places = [place for place in map(text.find, self.literals) if place >= 0]
+        if self.literals and not places:
             return None
-        text = text[: self.most_chars]
-        found = self.regex.search(text)
-        if found is None or (self.unless is not None and self.unless.search(text)):
-            return None
-        return found
+        for start, end in self._windows(len(text), min(places, default=at)):
+            found = self.regex.search(text, start, end)
+            if found is not None:
+                is_taken_back = self.unless is not None and self.unless.search(text, start, end)
+                return None if is_taken_back else found
+        return None
+
+    def _windows(self, chars: int, at: int) -> Iterator[tuple[int, int]]:
+        if chars <= WINDOW_CHARS:
+            yield 0, self.most_chars
+            return
+        half = WINDOW_CHARS // 2
+        if not self.literals and at > half:
+            yield 0, half
+        yield max(0, at - half), min(at + half, self.most_chars)
 
     def match(self, part: Part) -> OomMatch | None:
         """Read the error that a text reports; None where it reports none, or only quotes one."""
-        found = self.finds(part.text)
+        found = self.finds(part.text, part.at)
         if found is None:
             return None
-        standing = standing_of(part.text, found.start(), part.before)
+        standing = part.line.standing(found.start())
         if standing is Standing.CONTENT or (self.head_only and standing is not Standing.HEAD):
             return None
         is_own = part.is_message and standing is not Standing.QUOTED

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rightslice.exporter.host.oom.parts import Part
+from rightslice.exporter.host.oom.parts import WINDOW_CHARS, Part
 from rightslice.exporter.host.oom.pattern import (
     CAUSES,
     CONFIDENCES,
@@ -21,6 +21,7 @@ from rightslice.exporter.host.oom.pattern import (
     Example,
     Pattern,
 )
+from rightslice.exporter.host.oom.regex_cost import MOST_ATTEMPTS, attempts_at_most
 
 MOST_FILE_BYTES = 1 << 20
 MOST_PATTERNS = 500
@@ -41,6 +42,10 @@ KEYS = (
     "counter_examples",
 )
 EXAMPLE_KEYS = ("line", *SIZES, "device")
+TOO_SLOW = (
+    "on some lines it would run for hours; leave out repeats inside repeats, choices inside them,"
+    " and a second '.*' or '.+'; say which characters may come, or how many: '[^,]{1,40}'"
+)
 
 
 class PatternError(ValueError):
@@ -171,6 +176,8 @@ class _Entry:
             raise self._wrong(key, value, f"it is no regular expression: {error}") from error
         if regex.search("") is not None:
             raise self._wrong(key, value, "it matches an empty line; write what must stand there")
+        if attempts_at_most(written, WINDOW_CHARS) > MOST_ATTEMPTS:
+            raise self._wrong(key, value, TOO_SLOW)
         unknown = sorted(set(regex.groupindex) - GROUPS)
         if unknown:
             raise self._wrong(key, unknown[0], f"groups are {', '.join(sorted(GROUPS))}")

@@ -12,7 +12,7 @@ __all__ = ["OomMatch", "PatternError", "Patterns", "load_patterns"]
 
 BUILT_IN = "patterns.toml"
 MOST_CHARS = 64 << 10
-# Our own regexes were written to end soon on any text; a user's were not.
+# Regexes of users, of which only the worst are refused, see less of a line.
 MOST_CHARS_OF_USERS = 8 << 10
 
 
@@ -38,7 +38,7 @@ class Patterns:
         if not any(text in message for text in self._texts):
             return None
         detail = None
-        for part in parts_of(message):
+        for part in parts_of(message, self._texts):
             found = self._match_part(part)
             if found is not None and not found.is_detail:
                 return found
@@ -48,7 +48,7 @@ class Patterns:
     def _match_part(self, part: Part) -> OomMatch | None:
         for pattern in self.patterns:
             if pattern.role == IGNORE:
-                if pattern.finds(part.text):
+                if pattern.finds(part.text, part.at):
                     return None
                 continue
             found = pattern.match(part)

@@ -6,6 +6,7 @@ replaced would be read again and counted again, so it is removed.
 """
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -14,19 +15,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rightslice.exporter.host.oom.log_position import Fingerprint, Position
+from rightslice.exporter.host.oom.log_position import (
+    DIGEST_BYTES,
+    FINGERPRINT_BYTES,
+    Fingerprint,
+    Position,
+)
 
 FORMAT = "rightslice log positions"
 VERSION = 1
 SIZE_LIMIT_BYTES = 16 * 1024 * 1024
 POSITIONS_LIMIT = 20_000
 IDLE_SAVE_SECONDS = 10.0
+# A clock is corrected by so much while the program restarts.
+AHEAD_LIMIT_SECONDS = 5.0
+# Some file systems use all bits of an inode's number; an offset has a sign.
+INODE_LIMIT, OFFSET_LIMIT = 2**64, 2**63
 PRIVATE_MODE = 0o600  # the names of files tell of tenants
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPositions:
-    """What an earlier run knew, and when it saved it."""
+    """What an earlier run knew, and when it saved it: now, if what it told makes no sense."""
 
     wall_seconds: float
     positions: Mapping[Path, Position]
@@ -66,11 +76,24 @@ class PositionFile:
         try:
             if len(data) > SIZE_LIMIT_BYTES:
                 raise ValueError("too large")
-            return _saved(json.loads(data))
-        except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
+            saved = _saved(json.loads(data))
+        except (ValueError, TypeError, KeyError, RecursionError, AttributeError, OverflowError):
             self._warn("is not a state of this program")
             self._set_aside()
             return None
+        return self._sensible(saved)
+
+    def _sensible(self, saved: SavedPositions) -> SavedPositions:
+        """Take now for a time that is none, or is still to come: all new files would be old."""
+        now_seconds = self._wall_now_seconds()
+        ahead_seconds = saved.wall_seconds - now_seconds
+        if math.isfinite(ahead_seconds) and ahead_seconds <= AHEAD_LIMIT_SECONDS:
+            return saved
+        self.warning = (
+            f"{self._path} tells a time that is still to come, or is none: logs that it does not "
+            "know and that were begun before now are read from their present end on"
+        )
+        return SavedPositions(now_seconds, saved.positions)
 
     def save(self, positions: Mapping[Path, Position], *, is_idle: bool = False) -> bool:
         """Replace the state; tell whether the file has these positions, or older ones will do.
@@ -154,7 +177,10 @@ def _saved(document: Any) -> SavedPositions:
     if document["format"] != FORMAT or document["version"] != VERSION:
         raise ValueError("another format")
     positions = {Path(path): _position(*row) for path, row in document["positions"].items()}
-    return SavedPositions(float(document["saved_wall_seconds"]), positions)
+    wall_seconds = document["saved_wall_seconds"]
+    if not isinstance(wall_seconds, int | float) or -math.inf < wall_seconds < 0:
+        raise ValueError("not a time")
+    return SavedPositions(float(wall_seconds), positions)
 
 
 def _position(
@@ -166,8 +192,22 @@ def _position(
     tail_bytes: int,
     tail_digest: str,
 ) -> Position:
-    counts = (device, inode, offset_bytes, head_bytes, tail_bytes)
-    if not all(isinstance(count, int) and count >= 0 for count in counts):
+    is_place = _is_count(device, INODE_LIMIT) and _is_count(inode, INODE_LIMIT)
+    if not is_place or not _is_count(offset_bytes, OFFSET_LIMIT):
         raise ValueError("not a count")
-    head, tail = Fingerprint(head_bytes, head_digest), Fingerprint(tail_bytes, tail_digest)
+    head, tail = _fingerprint(head_bytes, head_digest), _fingerprint(tail_bytes, tail_digest)
+    if tail.size_bytes > offset_bytes:
+        raise ValueError("more than there is before the place")
     return Position(device, inode, offset_bytes, head, tail)
+
+
+def _fingerprint(size_bytes: int, digest: str) -> Fingerprint:
+    """Make a fingerprint; what it tells is read at each look, so its size is bounded."""
+    is_digest = isinstance(digest, str) and len(digest) == 2 * DIGEST_BYTES
+    if not is_digest or not _is_count(size_bytes, FINGERPRINT_BYTES + 1):
+        raise ValueError("not a fingerprint")
+    return Fingerprint(size_bytes, digest)
+
+
+def _is_count(number: object, limit: int) -> bool:
+    return type(number) is int and 0 <= number < limit

@@ -5,10 +5,14 @@ only where a program would put it.
 """
 
 import re
+from bisect import bisect_right
 from enum import Enum, auto
+from functools import cached_property
 
 MOST_PREFIXES = 16
 LEAD_CHARS = 400
+# A bare `prompt: ` is looked for this far into a line.
+BARE_CHARS = 2048
 
 LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE|[EWFC])"
 TIME = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: ?Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -55,10 +59,17 @@ CONTENT = (
     r"(?:prompts?|content|user|human|assistant|query|question|inputs?|input_text|user_input|text"
     r"|conversation|chat|completion|generated_text|output_text|document|body)"
 )
+ROLE = r"role[\"']\s?:\s?[\"'](?:user|assistant|human)[\"'],\s?[\"']\w{1,40}"
 QUOTED_CONTENT = re.compile(
-    rf"(?i)(?<!\w){CONTENT}[\"']?\s{{0,3}}[:=]\s{{0,3}}[\[{{(]{{0,3}}[bruf]{{0,2}}(?P<quote>[\"'`“])"
+    rf"(?i)(?<!\w)(?:{CONTENT}|{ROLE})[\"']?\s{{0,3}}[:=]\s{{0,3}}[\[{{(]{{0,3}}[bruf]{{0,2}}"
+    r"(?P<quote>[\"'`“])"
 )
-BARE_CONTENT = re.compile(r"(?i)(?<![\w.])(?:prompt|user|human|question|query):\s(?![\"'`“])")
+BARE_CONTENT = re.compile(
+    r"(?i)(?<![\w.])(?<!stderr )(?<!stdout )(?<!command )(?<!process )"
+    r"(?:(?:prompt|user|human|question|query|output|text|decoded):\s"
+    r"|(?:prompt|question|query|output|text|decoded)=)(?![\"'`“])"
+)
+NEXT_FIELD = re.compile(r"\s[A-Za-z_][\w.]{0,40}=")  # logfmt: the value before it has ended
 CLOSING = {
     '"': re.compile(r'(?<!\\)"'),
     "'": re.compile(r"(?<!\\)'(?=[\s,;:)\]}])"),
@@ -87,33 +98,83 @@ def head_end(text: str) -> int:
     return end
 
 
-def standing_of(text: str, start: int, before: str = "") -> Standing:
-    """Say how an error that starts at `start` stands in `text`.
+class OpenQuotes:
+    """Where a text holds what somebody sent to a model, or got from one, in quotes.
 
-    `before` are the lines of the same message that come before `text`.
+    Found in one pass, and only once asked for, however many lines of the text ask.
     """
-    if _is_content(before + text[:start], text[:start]):
-        return Standing.CONTENT
-    end = head_end(text)
-    if start <= end:
-        return Standing.HEAD
-    lead = text[end:start]
-    if SOURCE.match(lead):
-        return Standing.CONTENT
-    near = EXCEPTION.sub("", text[max(end, start - LEAD_CHARS) : start])
-    if not near:
-        return Standing.HEAD
-    if CHAT.search(near):
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def has(self, place: int) -> bool:
+        """Say whether a place of the text is inside such quotes."""
+        starts, ends = self._spans
+        number = bisect_right(starts, place) - 1
+        return number >= 0 and place <= ends[number]
+
+    @cached_property
+    def _spans(self) -> tuple[list[int], list[int]]:
+        starts: list[int] = []
+        ends: list[int] = []
+        closings = dict.fromkeys(CLOSING, -1)
+        for opening in QUOTED_CONTENT.finditer(self._text):
+            quote, start = opening["quote"], opening.end()
+            if closings[quote] < start:
+                closing = CLOSING[quote].search(self._text, start)
+                closings[quote] = closing.start() if closing else len(self._text)
+            # The end that reaches farthest counts, so ends rise as starts do.
+            starts.append(start)
+            ends.append(max(closings[quote], ends[-1] if ends else -1))
+        return starts, ends
+
+
+class Line:
+    """One line, and how errors stand in it. What all patterns ask of it is found once."""
+
+    def __init__(self, text: str, quotes: OpenQuotes, offset: int) -> None:
+        self._text = text
+        self._quotes = quotes
+        self._offset = offset
+        self._known: dict[int, Standing] = {}
+
+    def standing(self, start: int) -> Standing:
+        """Say how an error stands that starts at that place of the line."""
+        if start not in self._known:
+            self._known[start] = self._standing(start)
+        return self._known[start]
+
+    @cached_property
+    def _head_end(self) -> int:
+        return head_end(self._text)
+
+    @cached_property
+    def _bare(self) -> re.Match[str] | None:
+        bare = BARE_CONTENT.search(self._text, 0, BARE_CHARS)
+        is_told_of = bare is not None and ERROR.search(self._text, 0, bare.start()) is not None
+        return None if is_told_of else bare
+
+    def _standing(self, start: int) -> Standing:
+        text, end = self._text, self._head_end
+        if self._quotes.has(self._offset + start) or self._is_bare_content(start):
+            return Standing.CONTENT
+        if start <= end:
+            return Standing.HEAD
+        if SOURCE.match(text, end, start):
+            return Standing.CONTENT
+        near = EXCEPTION.sub("", text[max(end, start - LEAD_CHARS) : start])
+        if not near:
+            return Standing.HEAD
+        if CHAT.search(near):
+            return Standing.QUOTED
+        if near.rstrip().endswith(SEPARATORS) or ERROR.search(text, 0, end) or ERROR.search(near):
+            return Standing.PROGRAM
         return Standing.QUOTED
-    if near.rstrip().endswith(SEPARATORS) or ERROR.search(text[:end]) or ERROR.search(near):
-        return Standing.PROGRAM
-    return Standing.QUOTED
 
-
-def _is_content(before: str, line: str) -> bool:
-    """Say whether what follows is what somebody sent to a model, or got from one."""
-    for opening in QUOTED_CONTENT.finditer(before):
-        if CLOSING[opening["quote"]].search(before, opening.end()) is None:
-            return True
-    bare = BARE_CONTENT.search(line)
-    return bare is not None and ERROR.search(line, 0, bare.start()) is None
+    def _is_bare_content(self, start: int) -> bool:
+        bare = self._bare
+        if bare is None or bare.end() > start:
+            return False
+        if bare[0].endswith("="):
+            return NEXT_FIELD.search(self._text, bare.end(), start) is None
+        return True

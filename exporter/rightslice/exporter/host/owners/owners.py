@@ -143,6 +143,15 @@ class Owners:
         pods.is_wanted = pods.is_wanted or not found
         return found
 
+    def pod_path(self, uid: str) -> str:
+        """Give the path of a pod's cgroup below its mount; empty where it is not known."""
+        return self._pod_cgroups.pod_path(uid)
+
+    def sole_container(self, uid: str) -> str:
+        """Name a pod's container, if it never had another one; else empty."""
+        pod = self._names.pods.known(uid)
+        return pod.containers[0] if pod is not None and len(pod.containers) == 1 else ""
+
     def is_pod_alive(self, uid: str) -> bool | None:
         """Tell whether a pod has a cgroup; None where that is not visible, or not looked up yet."""
         return self._pod_cgroups.is_alive(uid)

@@ -18,8 +18,8 @@ class PodCgroups:
 
     def __init__(self, sysfs: Path) -> None:
         self._root = str(sysfs / "fs/cgroup")
-        # By uid the path, below its mount, of the folder that holds the pod's.
-        self._parents: dict[str, str] | None = None
+        # By uid the path of its folder below its mount.
+        self._paths: dict[str, str] | None = None
         # Asked for since the last scan, and before it: a pod may be younger than the scan.
         self._asked: set[str] = set()
         self._looked_for: set[str] = set()
@@ -28,22 +28,26 @@ class PodCgroups:
         """List the pods of every tree: under cgroup v1 a pod may be in some of them alone."""
         asked, self._asked = self._asked, set()
         roots = [row for mount in MOUNTS for row in self._kubepods(mount)]
-        parents: dict[str, str] = {}
+        paths: dict[str, str] = {}
         for top, root in roots:
-            for uid, parent in _pods_in(root):
-                parents.setdefault(uid, parent.removeprefix(top))
-        self._parents, self._looked_for = parents if roots else None, asked
+            for uid, path in _pods_in(root):
+                paths.setdefault(uid, path.removeprefix(top))
+        self._paths, self._looked_for = paths if roots else None, asked
 
     def is_alive(self, uid: str) -> bool | None:
         """Tell whether a pod has a cgroup.
 
         None where the tree is not visible, and for a uid that no scan has looked for yet.
         """
-        parents = self._parents
-        if parents is None or uid in parents:
-            return None if parents is None else True
+        paths = self._paths
+        if paths is None or uid in paths:
+            return None if paths is None else True
         self._asked.add(uid)
         return False if uid in self._looked_for else None
+
+    def pod_path(self, uid: str) -> str:
+        """Give the path of a pod's folder below its mount; empty where it is not known."""
+        return (self._paths or {}).get(uid, "")
 
     def path(self, path: str, uid: str) -> str | None:
         """Give a path in a pod's cgroup from its mount on; None where that is not known.
@@ -52,10 +56,11 @@ class PodCgroups:
         """
         if ".." not in path.split("/"):
             return path
-        match, parent = POD_PART.search(path), (self._parents or {}).get(uid)
-        if match is None or parent is None:
+        match, pod_path = POD_PART.search(path), self.pod_path(uid)
+        if match is None or not pod_path:
             return None
-        return parent + path[path.rindex("/", 0, match.start("uid")) :]
+        _, slash, below = path[match.end() :].partition("/")
+        return pod_path + slash + below
 
     def _kubepods(self, mount: str) -> list[tuple[str, str]]:
         """Find the kubelet's roots in a tree, at its top or one level deeper; each with the top."""
@@ -72,14 +77,14 @@ class PodCgroups:
 
 
 def _pods_in(root: str) -> Iterator[tuple[str, str]]:
-    """Give each pod's uid, and the folder that its own is in."""
+    """Give each pod's uid, and its folder."""
     names = _names_in(root)
     folders = [f"{root}/{name}" for name in names if QOS_FOLDER.fullmatch(name)]
     for parent, children in ((root, names), *((folder, _names_in(folder)) for folder in folders)):
         for name in children:
             match = POD_PART.search(f"/{name}")
             if match:
-                yield match["uid"].replace("_", "-"), parent
+                yield match["uid"].replace("_", "-"), f"{parent}/{name}"
 
 
 def _names_in(folder: str) -> list[str]:

@@ -82,6 +82,10 @@ class PodNames:
             self.is_wanted = True
         return found
 
+    def known(self, uid: str) -> PodName | None:
+        """Name a pod if the last scan saw it; nothing is looked for."""
+        return self._names.pods.get(uid)
+
     def uids(self, namespace: str, name: str) -> tuple[str, ...]:
         """Give the uids that pods of this name have or, until their logs are removed, had."""
         return self._names.uids.get((namespace, name), ())

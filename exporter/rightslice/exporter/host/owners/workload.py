@@ -26,6 +26,10 @@ class Workload:
         return (self.kind, self.namespace, self.pod, self.container)
 
     @property
+    def is_in_pod(self) -> bool:
+        return self.kind == POD
+
+    @property
     def is_nameless(self) -> bool:
         """Tell whether this is a pod that goes by its uid, for want of a name."""
         return self.kind == POD and not self.namespace
