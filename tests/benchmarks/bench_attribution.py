@@ -35,6 +35,8 @@ WITHOUT = tuple(
     f"--no-collector.{name}"
     for name in ("kubelet", "owners", "workload-info", "workload-memory", "workload-use")
 )
+# What asks attribution for more, and is measured apart.
+ALSO = ("--no-collector.oom",)
 KIB_PER_MIB = 1024
 
 
@@ -121,14 +123,17 @@ def compare(*, is_everywhere: bool) -> None:
         scenario = write_scenario(Path(folder) / "node.yaml", is_everywhere=is_everywhere)
         uuids = [card.uuid for card in load_scenario(str(scenario)).cards]
         with node(Path(folder), uuids, is_everywhere=is_everywhere) as flags:
-            without, without_kib, _ = measure(scenario, [*flags, *WITHOUT])
-            used, resident_kib, series_count = measure(scenario, flags)
+            without, without_kib, _ = measure(scenario, [*flags, *WITHOUT, *ALSO])
+            used, resident_kib, series_count = measure(scenario, [*flags, *ALSO])
+            all_used, all_kib, _ = measure(scenario, flags)
     print(
         f"{POD_COUNT} pods {where}, {CARD_COUNT} cards, {series_count} series of pods\n"
         f"  CPU of a core: {own_percent(used):.2f} %, without attribution "
         f"{own_percent(without):.2f} %: {own_percent(used) - own_percent(without):.2f} % for it\n"
         f"  resident: {resident_kib / KIB_PER_MIB:.1f} MiB, without "
-        f"{without_kib / KIB_PER_MIB:.1f} MiB"
+        f"{without_kib / KIB_PER_MIB:.1f} MiB\n"
+        f"  memory that ran out beside it: {own_percent(all_used) - own_percent(used):.2f} % more, "
+        f"{all_kib / KIB_PER_MIB:.1f} MiB in all"
     )
 
 
