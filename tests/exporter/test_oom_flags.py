@@ -45,10 +45,28 @@ def test_what_is_given_is_used(tmp_path: Path) -> None:
     )
 
 
-def test_a_simulated_node_keeps_nothing() -> None:
+def test_a_flag_given_twice_says_more_and_wins_over_the_environment() -> None:
+    settings = read_settings(
+        ["--oom.files=/a/*,/b", "--oom.files=/c", "--oom.journal-files", "/j"],
+        {"RIGHTSLICE_OOM_FILES": "/of/the/environment"},
+    )
+
+    assert settings.oom_options == OomOptions(
+        file_globs=("/a/*", "/b", "/c"), journal_globs=("/j",)
+    )
+
+
+def test_a_simulated_node_keeps_nothing_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     settings = read_settings(["--simulate=fleet", "--oom.position-file=/x"], {})
 
     assert settings.oom_options == OomOptions()
+    assert "--oom.position-file has no effect with --simulate" in capsys.readouterr().err
+
+
+def test_flags_of_a_collector_that_is_off_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    read_settings(["--oom.files=/x", "--no-collector.oom"], {})
+
+    assert "--oom.files has no effect with --no-collector.oom" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

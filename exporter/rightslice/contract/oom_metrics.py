@@ -41,9 +41,10 @@ OOM_EVENTS_TOTAL = _of_workload(
     "(startup_capacity); killed by the kernel at its cgroup's limit (host_cgroup) or as the node "
     "ran out (host_global); not certain (suspected).",
     ("cause",),
-    absent="for workloads that neither hold nor use a card, and for causes of which nobody could "
-    "tell: of those on the card while no log of the workload is read, of kills while neither the "
-    "kernel log nor the workload's cgroup tells them",
+    absent="for workloads that neither hold nor use a card, but for files that the user named, "
+    "from their first new line on; and for causes of which nobody could tell: of those on the card "
+    "while no log of the workload is read, of kills while neither the kernel log nor the "
+    "workload's cgroup tells them",
     source="logs of containers, kernel log, cgroups, programs that kill; NVML, process lists",
 )
 OOM_LAST_TIMESTAMP_SECONDS = _of_workload(

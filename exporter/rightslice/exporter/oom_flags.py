@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from rightslice.exporter.host.oom.options import OomOptions
 
@@ -15,25 +16,42 @@ def globs(text: str) -> tuple[str, ...]:
     return patterns
 
 
+class _More(argparse.Action):
+    """Adds what the flag says to what it said before."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        before = getattr(namespace, self.dest) or ()
+        setattr(namespace, self.dest, (*before, *values))
+
+
 def add_oom_flags(flags: argparse.ArgumentParser) -> None:
     """Add them to the program's flags."""
     flags.add_argument(
         "--oom.files",
         dest="oom_files",
+        action=_More,
         type=globs,
         default="",
         metavar="GLOBS",
-        help="more log files to look through, such as /jobs/*/slurm-*.out, parted by commas; the "
-        "logs of pods and of Docker's containers need no mention (default: none)",
+        help="more log files to look through, such as /jobs/*/slurm-*.out, parted by commas or "
+        "by more such flags; the logs of pods and of Docker's containers need no mention (default: "
+        "none)",
     )
     flags.add_argument(
         "--oom.journal-files",
         dest="oom_journal_files",
+        action=_More,
         type=globs,
         default="",
         metavar="GLOBS",
-        help="files that hold a journal in systemd's export format, parted by commas (default: "
-        "none)",
+        help="files that hold a journal in systemd's export format, parted by commas or by "
+        "more such flags (default: none)",
     )
     flags.add_argument(
         "--oom.patterns",
@@ -49,6 +67,12 @@ def add_oom_flags(flags: argparse.ArgumentParser) -> None:
         help="where to keep how far logs were read, so that a restart goes on from there (default: "
         "nowhere: it begins at their ends); files of --oom.files have one beside it",
     )
+
+
+def given_oom_flags(given: argparse.Namespace) -> list[str]:
+    """Name the flags of this module that were given."""
+    names = ("files", "journal_files", "patterns", "position_file")
+    return [f"--oom.{name.replace('_', '-')}" for name in names if getattr(given, f"oom_{name}")]
 
 
 def oom_options(given: argparse.Namespace) -> OomOptions:

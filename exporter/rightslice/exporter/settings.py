@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rightslice.exporter.collectors import ENABLED
 from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.paths import Paths
-from rightslice.exporter.oom_flags import add_oom_flags, oom_options
+from rightslice.exporter.oom_flags import add_oom_flags, given_oom_flags, oom_options
 
 if TYPE_CHECKING:
     from rightslice.exporter.host.kubelet.pods_client import PodsClient
@@ -321,12 +321,13 @@ def _flags_by_variable(flags: argparse.ArgumentParser) -> dict[str, argparse.Act
 
 
 def _environment_arguments(
-    flags: argparse.ArgumentParser, environment: Mapping[str, str]
+    flags: argparse.ArgumentParser, environment: Mapping[str, str], arguments: Sequence[str]
 ) -> Iterator[str]:
-    """Turn RIGHTSLICE_... variables into the flags that they stand for."""
+    """Turn RIGHTSLICE_... variables into the flags that they stand for, if nobody gave those."""
+    given = {argument.partition("=")[0] for argument in arguments}
     for name, action in _flags_by_variable(flags).items():
         value, flag = environment.get(name), action.option_strings[0]
-        if not value:
+        if not value or given.intersection(action.option_strings):
             continue
         if not isinstance(action, argparse.BooleanOptionalAction):
             yield f"{flag}={value}"
@@ -357,16 +358,21 @@ def _unknown_variables(flags: argparse.ArgumentParser, environment: Mapping[str,
     )
 
 
-def _idle_flags(flags: argparse.ArgumentParser, given: argparse.Namespace) -> list[str]:
-    """Give the flags that say where this machine's files are, while another node is served."""
-    if not given.scenario:
-        return []
-    return [
-        name
-        for action in flags._actions
-        if (name := action.option_strings[0]).startswith("--path.")
-        and str(getattr(given, action.dest)) != action.default
-    ]
+def _idle_flags(flags: argparse.ArgumentParser, given: argparse.Namespace) -> Iterator[str]:
+    """Say of flags that were given and do nothing why that is."""
+    oom_flags = given_oom_flags(given)
+    if given.scenario:
+        of_this_machine = [
+            name
+            for action in flags._actions
+            if (name := action.option_strings[0]).startswith("--path.")
+            and str(getattr(given, action.dest)) != action.default
+        ]
+        idle = [*of_this_machine, *oom_flags]
+        if idle:
+            yield f"{', '.join(idle)} has no effect with --simulate: the simulated node has its own"
+    if oom_flags and not given.collector_oom:
+        yield f"{', '.join(oom_flags)} has no effect with --no-collector.oom"
 
 
 def _warn(text: str) -> None:
@@ -388,12 +394,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     Warns on standard error: there is no log before its level is known.
     """
     flags = parser()
-    given = flags.parse_args([*_environment_arguments(flags, environment), *arguments])
-    unknown, idle = _unknown_variables(flags, environment), _idle_flags(flags, given)
+    given = flags.parse_args([*_environment_arguments(flags, environment, arguments), *arguments])
+    unknown = _unknown_variables(flags, environment)
     if unknown:
         _warn(f"no flag is set by {', '.join(unknown)}; see --help")
-    if idle:
-        _warn(f"{', '.join(idle)} has no effect with --simulate: the simulated node has its own")
+    for idle in _idle_flags(flags, given):
+        _warn(idle)
     node = given.node or environment.get("NODE_NAME") or socket.gethostname()
     revision = environment.get(REVISION_VARIABLE, "")
     for what, text in (("the node's name (--node.name)", node), (REVISION_VARIABLE, revision)):

@@ -69,8 +69,7 @@ def logged() -> Iterable[Logged]:
         logged = Logged(node, chat)
         logged.write("starting")
         node.rounds(8)
-        for _ in range(2):
-            node.scrape()
+        node.read_half_a_minute()
         yield logged
 
 
@@ -134,8 +133,8 @@ def test_what_was_in_the_log_before_is_old(logged: Logged) -> None:
     logged.node.kubelet.set_pods([granted("chat", "nvidia0"), granted("other", "nvidia0")])
 
     logged.node.rounds(15)
-    for _ in range(2):
-        assert logged.events() == {}
+    logged.node.read_half_a_minute()
+    assert logged.events() == {}
 
     logged.write(PYTORCH, path=path)
     logged.node.rounds(3)
@@ -263,15 +262,14 @@ def test_a_process_that_left_a_full_card_is_suspected_while_its_pod_stays() -> N
 
 
 def test_a_suspicion_that_a_log_explains_is_none() -> None:
-    with tenants(shared_card(1, process(11, 39.5, 0.5, until_seconds=20))) as node:
+    with tenants(shared_card(1, process(11, 39.5, 0.5, until_seconds=40))) as node:
         chat = pod("chat")
         node.run(chat, 11)
         node.kubelet.set_pods([granted("chat", "nvidia0")])
         logged = Logged(node, chat)
         logged.write("starting")
-        node.rounds(19)
-        for _ in range(2):
-            node.scrape()
+        node.rounds(9)
+        node.read_half_a_minute()
         logged.write(PYTORCH)
         node.rounds(1)
         node.tree.end(11)
@@ -303,8 +301,7 @@ def test_a_plain_process_that_is_killed_is_known_by_its_id() -> None:
         (node.tree.root / "kmsg").write_text("")
         node.run(SimulatedWorkload("train", pod="train"), 11, command="train", user_id=0)
         node.rounds(3)
-        for _ in range(2):
-            node.scrape()
+        node.read_half_a_minute()
         logged = Logged(node, pod("x"))
 
         logged.kernel(*kill_records("/user.slice/user-0.slice/session-1.scope", 11))
@@ -325,8 +322,7 @@ def test_a_container_beside_that_on_the_card_is_told_at_zero_first(logged: Logge
     logged.kernel(*kill_records(cgroup, 77))
     logged.node.rounds(5)
     before = logged.told(EVENTS, "container", "cause")
-    logged.node.scrape()
-    logged.node.rounds(1)
+    logged.node.read_half_a_minute()
 
     assert before["side", "host_cgroup"] == 0
     assert logged.told(EVENTS, "container", "cause")["side", "host_cgroup"] == 1

@@ -63,7 +63,8 @@ class Host:
         logs = [self._log_reader(CONTAINERS, containers, options.position_file, reports)]
         if options.file_globs or options.journal_globs:
             # In a lane of its own: it may be a file system of the network that hangs.
-            files = FileTargets(attribution, options.file_globs, options.journal_globs)
+            elsewhere = (containers.pods_folder, containers.docker_folder)
+            files = FileTargets(attribution, options.file_globs, options.journal_globs, elsewhere)
             logs.append(self._log_reader(FILES, files, options.files_position_file, reports))
         # It has a place of its own in the kernel log, and misses nothing that others read.
         kernel_log = KernelLog(self.paths.kmsg, self.clock.monotonic_seconds)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support.log_writer import cri_line, pack, writer
 
-from rightslice.exporter.host.oom import log_file
+from rightslice.exporter.host.oom import log_chain, log_file
 from rightslice.exporter.host.oom.log_file import LogFile, from_end
-from rightslice.exporter.host.oom.log_rotation import Rotated, rotated_files
+from rightslice.exporter.host.oom.log_rotation import Rotated, log_name, rotated_files
 
 LINE_COUNT = 60_000
 
@@ -465,6 +465,48 @@ def test_any_order_of_events_gives_each_line_once(tmp_path: Path, seed: int) -> 
     assert numbers(node.found) == list(range(node.written))
 
 
+def test_rotated_files_may_be_numbered_upwards(tmp_path: Path) -> None:
+    """Some loggers give the newest file the highest number: none of the old is read again."""
+    path = tmp_path / "train.log"
+    for number in range(1, 4):
+        written = tmp_path / f"train.log.{number}"
+        written.write_bytes(b"old %d\n" % number)
+        os.utime(written, (1_000_000 + number, 1_000_000 + number))
+    path.write_bytes(b"a\n")
+    file = follow(path)
+    assert lines(file) == [b"a"]
+    file.close()
+    append(path, b"b\n")
+    path.rename(f"{path}.4")
+    (tmp_path / "train.log.5").write_bytes(b"c\n")
+    path.write_bytes(b"d\n")
+    assert [rotated.path[-1] for rotated in rotated_files(path)] == ["1", "2", "3", "4", "5"]
+    assert lines(file) == [b"b", b"c", b"d"]
+
+
+def test_numbers_count_down_where_a_clock_was_set_between_two_files(tmp_path: Path) -> None:
+    for number, seconds in ((1, 1_000_000), (2, 2_000_000)):
+        (tmp_path / f"x.{number}").touch()
+        os.utime(tmp_path / f"x.{number}", (seconds, seconds))
+    assert [rotated.path[-1] for rotated in rotated_files(tmp_path / "x")] == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [
+        ("a.log.1", "a.log"),
+        ("a.log.12.gz", "a.log"),
+        ("0.log.20260102-030405", "0.log"),
+        ("a.log-20260102.gz", "a.log"),
+        ("a.log", None),
+        ("slurm-4711.out", None),
+        (".1", None),
+    ],
+)
+def test_name_of_a_rotated_file_tells_its_log(name: str, log: str | None) -> None:
+    assert log_name(name) == log
+
+
 def test_place_is_found_though_rotated_files_are_renamed_during_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,5 +526,5 @@ def test_place_is_found_though_rotated_files_are_renamed_during_the_search(
             Path(f"{path}.1").rename(f"{path}.2")
         return found
 
-    monkeypatch.setattr(log_file, "rotated_files", renamed_after_the_first_look)
+    monkeypatch.setattr(log_chain, "rotated_files", renamed_after_the_first_look)
     assert lines(file) == [b"b", b"c"]

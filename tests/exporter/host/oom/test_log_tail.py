@@ -278,8 +278,8 @@ def test_files_that_cannot_be_read_are_told_with_a_remedy(tmp_path: Path) -> Non
         "not a regular file": 1,
     }
     assert tail.unavailable_reason == (
-        f"{loop} and such cannot be read (Too many levels of symbolic links): remove the link that "
-        f"leads to itself; {fifo} and such cannot be read (not a regular file): see that the path "
+        f"{loop} cannot be read (Too many levels of symbolic links): remove the link that "
+        f"leads to itself; {fifo} cannot be read (not a regular file): see that the path "
         "leads to a regular file on a healthy file system"
     )
 
@@ -499,3 +499,53 @@ def test_path_without_a_file_is_missing_only_after_a_while(tmp_path: Path) -> No
     assert texts(tail.read(everything)) == []
     assert (tail.readable, tail.missing) == (frozenset(), frozenset([path]))
     assert tail.unavailable_reason is None
+
+
+def test_line_that_is_never_ended_is_given_after_a_while_and_its_rest_later(tmp_path: Path) -> None:
+    now, path = [0.0], tmp_path / "train.log"
+    path.touch()
+    tail = LogTail(NOW, now_seconds=lambda: now[0])
+    tail.follow({path: Plain})
+    assert texts(tail.read(everything)) == []
+    append(path, "CUDA out of memory")
+    assert texts(tail.read(everything)) == []
+    now[0] += log_tail.FLUSH_QUIET_SECONDS
+    assert texts(tail.read(everything)) == ["CUDA out of memory"]
+    now[0] += log_tail.FLUSH_QUIET_SECONDS
+    assert texts(tail.read(everything)) == []
+    append(path, ", said the card\nnext\n")
+    assert texts(tail.read(everything)) == [", said the card", "next"]
+
+
+def test_of_many_files_those_that_nobody_writes_are_looked_at_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_tail, "FILES_LOOKED_AT_PER_SECOND", 10)
+    now, looks = [0.0], [0]
+    paths = [tmp_path / f"{number}.log" for number in range(40)]
+    for path in paths:
+        path.touch()
+
+    def look(path: Path) -> os.stat_result:
+        looks[0] += 1
+        return os.stat(path)
+
+    monkeypatch.setattr(log_file, "stat", look)
+    tail = LogTail(NOW, now_seconds=lambda: now[0])
+    tail.follow(dict.fromkeys(paths, Plain))
+    assert texts(tail.read(everything)) == []
+    counts = []
+    for _ in range(100):
+        looks[0] = 0
+        append(paths[0], "busy\n")
+        assert texts(tail.read(everything)) == ["busy"]
+        counts.append(looks[0])
+        now[0] += 1
+    assert counts[0] == 40
+    assert sum(counts[-4:]) == 39 + 4  # the busy one every time
+    append(paths[1], "awake\n")
+    found = []
+    for _ in range(4):
+        found += texts(tail.read(everything))
+        now[0] += 1
+    assert found == ["awake"]

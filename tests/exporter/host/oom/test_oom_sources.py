@@ -1,6 +1,7 @@
 """Which files are looked through, and whose their lines are."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +12,9 @@ import pytest
 from support.tenants import Tenants, granted, pod, process, shared_card, tenants
 
 from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.oom.file_targets import FileTargets
 from rightslice.exporter.host.oom.options import OomOptions
+from rightslice.exporter.host.owners.users import UserNames
 from rightslice.exporter.simulate.workload import SimulatedWorkload
 
 PYTORCH = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -57,13 +60,104 @@ def test_a_container_of_docker_is_read_in_docker_s_own_file() -> None:
         path = node.tree.docker_folder / TRAIN.container_id / f"{TRAIN.container_id}-json.log"
         append(path, json.dumps({"log": "starting\n", "stream": "stderr", "time": "x"}))
         node.rounds(10)
-        for _ in range(2):
-            node.scrape()
+        node.read_half_a_minute()
 
         append(path, json.dumps({"log": f"{PYTORCH}\n", "stream": "stderr", "time": "x"}))
         node.rounds(3)
 
         assert now.events() == {("container", "", "train", "device_alloc"): 1}
+
+
+def test_a_file_goes_by_what_the_pattern_s_wildcards_stand_for(tmp_path: Path) -> None:
+    patterns = (f"{tmp_path}/*/train.out", f"{tmp_path}/plain.log")
+    with watched(shared_card(1, process(11, 30, 0.5)), file_globs=patterns) as now:
+        files = [tmp_path / name for name in ("ada/train.out", "bob/train.out", "plain.log")]
+        for path in files:
+            append(path, "starting")
+        now.node.rounds(12)
+        for path in files:
+            append(path, PYTORCH)
+        now.node.rounds(70)
+
+        assert now.events("pod", "cause") == {
+            ("ada/train", "device_alloc"): 1,
+            ("bob/train", "device_alloc"): 1,
+            ("plain", "device_alloc"): 1,
+        }
+
+
+def test_a_number_in_a_file_s_name_is_the_job_s_of_its_owner(tmp_path: Path) -> None:
+    with watched(shared_card(1, process(11, 30, 0.5)), file_globs=(f"{tmp_path}/*.out",)) as now:
+        node = now.node
+        files = node.node.host.ooms.logs[1]._targets
+        assert isinstance(files, FileTargets)
+        files.users = UserNames({0: "root", 61_001: "ada", 61_002: "bob"}.__getitem__)
+        node.run(JOB, 11)
+        node.tree.add_cgroup(JOB.cgroup_path, (11,))
+        for path, owner in (("train-4711.out", 61_001), ("other-4711.out", 61_002)):
+            append(tmp_path / path, "starting")
+            os.chown(tmp_path / path, owner, -1)
+        node.rounds(12)
+        node.read_half_a_minute()
+
+        append(tmp_path / "train-4711.out", PYTORCH)
+        append(tmp_path / "other-4711.out", PYTORCH)
+        node.rounds(70)
+
+        assert now.events("workload_kind", "pod", "cause") == {
+            ("slurm_job", "4711", "device_alloc"): 1,
+            ("process", "other-4711", "device_alloc"): 1,
+        }
+
+
+def test_files_that_nobody_writes_have_no_series(tmp_path: Path) -> None:
+    with watched(shared_card(1), file_globs=(f"{tmp_path}/*.log",)) as now:
+        for number in range(20):
+            append(tmp_path / f"{number}.log", "of last year")
+        now.node.rounds(12)
+        append(tmp_path / "3.log", "of now")
+        now.node.rounds(3)
+
+        assert set(now.node.told(EVENTS, "pod")) == {"3"}
+        (tmp_path / "3.log").unlink()
+        now.node.rounds(100)
+        now.node.read_half_a_minute()
+        now.node.rounds(180)
+        assert set(now.node.told(EVENTS, "pod")) == set()
+
+
+def test_a_file_counts_once_by_whatever_names_it_is_found(tmp_path: Path) -> None:
+    """Links, names that overlap, what was rotated, and logs of containers, which others read."""
+    with watched(
+        shared_card(1, process(11, 30, 0.5)),
+        file_globs=(f"{tmp_path}/*", f"{tmp_path}/train.*", f"{tmp_path}/train.log"),
+    ) as now:
+        files = now.node.node.host.ooms.logs[1]
+        pods = now.node.tree.pods_folder
+        append(pods / "a_b_c" / "main" / "0.log", "starting")
+        (tmp_path / "of-a-pod.log").symlink_to(pods / "a_b_c" / "main" / "0.log")
+        (tmp_path / "folder").mkdir()
+        for name in ("train.log", "train.log.1", "train.log-20260102.gz", "rank.1", "rank.2"):
+            append(tmp_path / name, "starting")
+        (tmp_path / "a-link.log").symlink_to("train.log")
+        os.link(tmp_path / "rank.1", tmp_path / "z-link.log")
+        now.node.rounds(12)
+
+        assert files.file_count == 3
+        (tmp_path / "train.log").rename(tmp_path / "train.log.2")  # and the next one is to come
+        now.node.rounds(32)
+        assert {path.name for path in files._found} == {"a-link.log", "rank.1", "rank.2"}
+
+
+def test_a_pattern_that_finds_nothing_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with watched(shared_card(1), file_globs=(f"{tmp_path}/none-*",)) as now:
+        now.node.rounds(40)
+
+    assert [record.getMessage() for record in caplog.records if "finds no" in record.message] == [
+        f"memory that ran out: {tmp_path}/none-* finds no file yet"
+    ]
 
 
 def test_a_job_is_known_by_the_name_that_slurm_gives_its_output(tmp_path: Path) -> None:
@@ -73,8 +167,7 @@ def test_a_job_is_known_by_the_name_that_slurm_gives_its_output(tmp_path: Path) 
         node.tree.add_cgroup(JOB.cgroup_path, (11,))
         append(tmp_path / "slurm-4711.out", "starting")
         node.rounds(12)
-        for _ in range(2):
-            node.scrape()
+        node.read_half_a_minute()
 
         append(tmp_path / "slurm-4711.out", PYTORCH)
         node.rounds(3)
@@ -89,8 +182,7 @@ def test_slurm_s_own_word_of_a_kill_is_the_job_s(tmp_path: Path) -> None:
         node.tree.add_cgroup(JOB.cgroup_path, (11,))
         append(tmp_path / "slurm-4711.out", "starting")
         node.rounds(12)
-        for _ in range(2):
-            node.scrape()
+        node.read_half_a_minute()
 
         append(
             tmp_path / "slurm-4711.out",
@@ -116,14 +208,25 @@ def test_a_file_that_is_of_no_job_goes_by_its_own_name(tmp_path: Path) -> None:
         }
 
 
+def test_a_journal_itself_is_not_taken_for_an_export(tmp_path: Path) -> None:
+    (tmp_path / "system.journal").write_bytes(b"LPKSHHRH" + bytes(100))
+    append(tmp_path / "exported", "MESSAGE=starting", "")
+    with watched(shared_card(1), journal_globs=(f"{tmp_path}/*",)) as now:
+        now.node.rounds(3)
+        files = now.node.node.host.ooms.logs[1]
+
+        assert files.file_count == 1
+        assert now.node.told(AVAILABLE, "source")["files"] == 0
+        assert "system.journal is a journal itself" in (files._targets.unavailable_reason or "")
+
+
 def test_an_entry_of_a_journal_is_its_process_s(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with watched(shared_card(1, process(11, 30, 0.5)), journal_globs=(str(path),)) as now:
         now.node.run(SimulatedWorkload("ollama", pod="ollama"), 11, command="ollama", user_id=0)
         append(path, "MESSAGE=starting", "_PID=11", "")
         now.node.rounds(5)
-        for _ in range(2):
-            now.node.scrape()
+        now.node.read_half_a_minute()
 
         append(path, f"MESSAGE={PYTORCH}", "_PID=11", "_COMM=ollama", "")
         append(path, f"MESSAGE={PYTORCH}", "_PID=4242", "_COMM=elsewhere", "")
@@ -194,8 +297,7 @@ def test_all_containers_are_read_where_it_is_not_known_which_has_the_card(
         node.kubelet.set_pods([granted("chat", "nvidia0")])
         folder = node.tree.pods_folder / f"team_chat_{whole.pod_uid}"
         node.rounds(20)
-        for _ in range(2):
-            node.scrape()
+        node.read_half_a_minute()
         path = folder / "b" / f"{restart_count}.log"
 
         append(path, f"2099-01-01T00:00:00Z stderr F {PYTORCH}")

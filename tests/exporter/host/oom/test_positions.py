@@ -1,6 +1,7 @@
 """The state file: kept over restarts, never in the way."""
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,9 @@ from rightslice.exporter.host.oom.positions import PositionFile
 PATH = Path("/var/log/pods/a_b_c/x/0.log")
 POSITION = Position(1, 2, 300, Fingerprint.of(b"x" * 64), Fingerprint.of(b"y" * 64))
 DIGEST = POSITION.head.digest
+
+
+STATE_START = b'{"format":"rightslice log positions"'
 
 
 def state_of(*rows: list[object], saved_wall_seconds: str = "1") -> bytes:
@@ -30,19 +34,17 @@ def test_saved_positions_are_loaded(tmp_path: Path) -> None:
     saved = PositionFile(tmp_path / "state.json").load()
     assert saved is not None
     assert (saved.wall_seconds, saved.positions) == (12.5, {PATH: POSITION, odd: POSITION})
-    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {"state.json", ".state.json.lock"}
     assert (state.warning, state.unavailable_reason) == (None, None)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"", id="empty"),
-        pytest.param(b"\xff\x00", id="binary"),
-        pytest.param(b"[" * 100_000, id="deep"),
-        pytest.param(b"[]", id="a list"),
-        pytest.param(b'{"a": 1}', id="another program's"),
-        pytest.param(b'{"format":"rightslice log positions","version":2}', id="version to come"),
+        pytest.param(STATE_START, id="cut"),
+        pytest.param(STATE_START + b"\xff\x00", id="binary"),
+        pytest.param(STATE_START + b',"a":' + b"[" * 100_000, id="deep"),
+        pytest.param(STATE_START + b',"version":2}', id="version to come"),
         pytest.param(
             b'{"format":"rightslice log positions","version":1,"saved_wall_seconds":1,'
             b'"positions":{"/a":[1,2,-3,4,"",5,""]}}',
@@ -60,7 +62,7 @@ def test_saved_positions_are_loaded(tmp_path: Path) -> None:
         pytest.param(state_of(saved_wall_seconds="1" + "0" * 400), id="time without end"),
     ],
 )
-def test_what_is_not_ours_is_set_aside(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_state_is_set_aside(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(content)
     state = PositionFile(path)
@@ -69,6 +71,71 @@ def test_what_is_not_ours_is_set_aside(tmp_path: Path, content: bytes) -> None:
     assert str(path) in state.warning
     assert state.save({PATH: POSITION})
     assert (tmp_path / "state.json.broken").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\x00", b"[]", b'{"a": 1}', b"key: value\n", b" "], ids=repr
+)
+def test_what_is_not_ours_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "settings.yml"
+    path.write_bytes(content)
+    state = PositionFile(path)
+    assert state.load() is None
+    assert not state.save({PATH: POSITION})
+    assert path.read_bytes() == content
+    assert [each.name for each in tmp_path.iterdir()] == ["settings.yml"]
+    assert state.unavailable_reason == (
+        f"{path} is not a state of this program, and is left as it is, so that after a restart log "
+        "lines of the time between are not seen: name another file, or remove it"
+    )
+    path.unlink()
+    assert state.save({PATH: POSITION})
+
+
+@pytest.mark.parametrize("content", [b"", bytes(512)], ids=["empty", "of a full disk"])
+def test_an_empty_file_is_written_to(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    state = PositionFile(path)
+    assert state.load() is None
+    assert state.warning is None
+    assert state.save({PATH: POSITION})
+
+
+def test_a_device_a_pipe_and_a_directory_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "null", tmp_path / "pipe", tmp_path / "folder"):
+        kind = path.stat().st_mode
+        state = PositionFile(path)
+        assert state.load() is None
+        assert not state.save({PATH: POSITION})
+        assert "is not a regular file" in (state.unavailable_reason or "")
+        assert path.stat().st_mode == kind
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "state.json").symlink_to("kept/state.json")
+    assert PositionFile(tmp_path / "state.json").save({PATH: POSITION})
+    assert (tmp_path / "state.json").is_symlink()
+    assert PositionFile(tmp_path / "kept" / "state.json").load() is not None
+
+
+def test_two_programs_do_not_keep_one_state(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    first, second = PositionFile(path), PositionFile(path)
+    assert first.save({PATH: POSITION})
+    assert not second.save({})
+    assert "is another exporter's" in (second.unavailable_reason or "")
+    saved = second.load()
+    assert saved is not None
+    assert saved.positions == {PATH: POSITION}
+    first.close()
+    assert second.save({})
+    assert second.unavailable_reason is None
 
 
 def test_too_large_a_file_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,9 @@ from os import stat, stat_result
 from pathlib import Path
 from typing import Protocol
 
+from rightslice.exporter.host.oom.log_chain import file_after, open_rotated, rotated_holder
 from rightslice.exporter.host.oom.log_position import Position, Source
-from rightslice.exporter.host.oom.log_rotation import Rotated, open_source, rotated_files
+from rightslice.exporter.host.oom.log_rotation import open_source, rotated_files
 
 CHUNK_BYTES = 256 * 1024
 LINE_LIMIT_BYTES = 64 * 1024
@@ -24,7 +25,6 @@ BUDGET_BYTES = 1024 * 1024
 BEHIND_LIMIT_BYTES = 64 * 1024 * 1024
 SETTLE_SECONDS = 0.25
 RETRY_SECONDS = 10.0
-SEARCH_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,15 @@ class LogFile:
             self._fail(error)
             self.close()
 
+    def read_unended(self) -> Iterator[Chunk]:
+        """Give what is after the last newline: nobody has written for a while."""
+        try:
+            if self._source is not None:
+                yield from self._last_line()
+        except OSError as error:
+            self._fail(error)
+            self.close()
+
     def stop(self, rest: bytes = b"") -> None:
         """Say that the read under way is given up after a chunk, and what of it was not taken."""
         self.has_more = True
@@ -212,7 +221,7 @@ class LogFile:
             self._use(source, offset_bytes)
             return True
         for rotated in reversed(rotated_files(self.path)):  # it may be of before it was seen
-            earlier = _open_rotated(rotated)
+            earlier = open_rotated(rotated)
             if earlier is None:
                 break
             if not self._is_new_source(earlier, is_rotated=True):
@@ -257,17 +266,7 @@ class LogFile:
             if position.is_in(source):
                 return source
             source.close()
-        return self._found_rotated(position)
-
-    def _found_rotated(self, position: Position) -> Source | None:
-        """Look for the place in rotated files; again if they were renamed meanwhile."""
-        files = rotated_files(self.path)
-        for _ in range(SEARCH_COUNT):
-            source = _found_among(files, position)
-            before, files = files, rotated_files(self.path)
-            if source is not None or files == before:
-                return source
-        return None
+        return rotated_holder(self.path, position)
 
     def _use(self, source: Source, offset_bytes: int) -> None:
         self.close()
@@ -282,9 +281,11 @@ class LogFile:
 
     def _move_on(self, status: stat_result) -> Generator[Chunk, None, bool]:
         """Go on to the next file, and give the last line of this one; the result tells whether."""
+        assert self._source is not None
+        assert self.position is not None
         if _key(status) == self._waited_for or not self._is_settled():
             return False
-        following = self._following()
+        following = file_after(self.path, self._source, self.position)
         if following is None:
             self._waited_for = _key(status) if status.st_size == 0 else None
             return False
@@ -292,52 +293,6 @@ class LogFile:
         self._use(following, 0)  # first: the read may be given up at the yield
         yield from last
         return True
-
-    def _following(self) -> Source | None:
-        """Open the file that was written after this one; None as long as there is none."""
-        try:
-            latest = open_source(self.path)
-        except FileNotFoundError:
-            return None
-        if self.position is not None and latest.identity == self.position.identity:
-            latest.close()  # renamed back
-            return None
-        later = self._later_rotated()
-        if not later:
-            if latest.size_bytes:
-                return latest
-            latest.close()  # an empty one: the writer may still be at the old one
-            return None
-        source = _open_rotated(later[0])
-        if source is not None and source.identity == latest.identity:  # rotated just now
-            source.close()
-            return latest
-        latest.close()
-        return source
-
-    def _later_rotated(self) -> list[Rotated]:
-        """List the rotated files that came after the one that is open, the oldest first."""
-        assert self.position is not None
-        assert self._source is not None
-        files = rotated_files(self.path)
-        for index, rotated in enumerate(files):
-            if rotated.inode == self.position.inode:
-                return files[index + 1 :]
-        for index, rotated in enumerate(files):
-            source = _open_rotated(rotated) if rotated.is_packed else None
-            if source is not None:
-                is_this = bool(self.position.head.size_bytes) and self.position.is_in(source)
-                source.close()
-                if is_this:
-                    return files[index + 1 :]
-        # Deleted meanwhile. What was written to later than this one came after it; a compressed
-        # file does not tell when its lines were written.
-        last_write_ns = self._source.status().st_mtime_ns
-        return [
-            rotated
-            for rotated in files
-            if not rotated.is_packed and _modified_ns(rotated.path) >= last_write_ns
-        ]
 
     def _is_settled(self) -> bool:
         """Tell whether nobody wrote to the file or renamed it just now, by the kernel's clock.
@@ -386,7 +341,7 @@ class LogFile:
         return self._marked(Chunk(b"", cut_bytes))
 
     def _last_line(self) -> Iterator[Chunk]:
-        """Give what is after the last newline: no more of it will come."""
+        """Give what is after the last newline, as if the line ended there."""
         assert self._source is not None
         assert self.position is not None
         data = self._source.read(LINE_LIMIT_BYTES, self.position.offset_bytes)
@@ -423,38 +378,6 @@ class LogFile:
 
 def _key(status: stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _open_rotated(rotated: Rotated) -> Source | None:
-    """Open a rotated file; None if it is gone, or another has its name by now."""
-    try:
-        source = open_source(rotated.path, is_packed=rotated.is_packed)
-    except OSError:
-        return None
-    if source.identity[1] == rotated.inode:
-        return source
-    source.close()
-    return None
-
-
-def _found_among(files: list[Rotated], position: Position) -> Source | None:
-    """Find the file that has the place, the newest first; by content, for copies' sake."""
-    for rotated in reversed(files):
-        if position.head.size_bytes or rotated.inode == position.inode:
-            source = _open_rotated(rotated)
-            if source is None:
-                continue
-            if position.is_in(source):
-                return source
-            source.close()
-    return None
-
-
-def _modified_ns(path: str) -> int:
-    try:
-        return stat(path).st_mtime_ns
-    except OSError:
-        return -1
 
 
 def _last_line_start(source: Source) -> tuple[int, bool]:

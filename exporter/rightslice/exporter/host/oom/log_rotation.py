@@ -11,13 +11,16 @@ import re
 import stat
 import zlib
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from rightslice.exporter.host.oom.log_position import FINGERPRINT_BYTES, Source
 
 # A FIFO in the place of a file must not be waited for.
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 ROTATED = re.compile(r"(?:\.(?P<number>\d{1,4})|[.-](?P<date>\d{8}[-T\d]*))(?P<packed>\.gz)?")
+ROTATED_NAME = re.compile(rf"(?P<log>.+?){ROTATED.pattern}")
 PACKED_SUFFIX = ".gz"
 PACKED_READ_BYTES = 64 * 1024
 UNPACK_STEP_BYTES = 256 * 1024
@@ -36,10 +39,27 @@ class Rotated:
     is_packed: bool
 
 
+class _Order(NamedTuple):
+    """What a rotated file's name and its time of last writing tell of its place."""
+
+    number: int
+    date: str
+    modified_ns: int
+
+
+def log_name(name: str) -> str | None:
+    """Give the name of the log that a file was, if its own name says that it was rotated."""
+    match = ROTATED_NAME.fullmatch(name)
+    return None if match is None else match["log"]
+
+
 def rotated_files(log: Path) -> list[Rotated]:
-    """List the rotated files of a log, the oldest first. A link's are where it leads to."""
+    """List the rotated files of a log, the oldest first. A link's are where it leads to.
+
+    The lowest number is the newest, unless the times of last writing say that it is the oldest.
+    """
     folder, name = os.path.split(os.path.realpath(log))
-    found: dict[str, tuple[tuple[int, str], Rotated]] = {}
+    found: dict[str, tuple[_Order, Rotated]] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -48,14 +68,28 @@ def rotated_files(log: Path) -> list[Rotated]:
                 match = ROTATED.fullmatch(entry.name, len(name))
                 if match is None:
                     continue
-                order = (-int(match["number"] or 0), match["date"] or "")
+                modified_ns = entry.stat().st_mtime_ns
+                order = _Order(int(match["number"] or 0), match["date"] or "", modified_ns)
                 rotated = Rotated(entry.path, entry.inode(), bool(match["packed"]))
                 twin = found.get(entry.name.removesuffix(PACKED_SUFFIX))
                 if twin is None or twin[1].is_packed:  # else this one is being made of it
                     found[entry.name.removesuffix(PACKED_SUFFIX)] = (order, rotated)
     except OSError:
         return []
-    return [rotated for _, rotated in sorted(found.values(), key=lambda row: row[0])]
+    sign = 1 if _counts_up([order for order, _ in found.values()]) else -1
+    rows = sorted(found.values(), key=lambda row: (sign * row[0].number, row[0].date))
+    return [rotated for _, rotated in rows]
+
+
+def _counts_up(orders: list[_Order]) -> bool:
+    """Tell whether most files with the higher number are the newer ones: loggers do either.
+
+    Two files may lie about it, for a clock may have been set between them.
+    """
+    numbered = sorted((each for each in orders if each.number), key=lambda each: each.number)
+    pairs = list(pairwise(each.modified_ns for each in numbered))
+    newer_count = sum(following > before for before, following in pairs)
+    return len(pairs) > 1 and newer_count * 2 > len(pairs)
 
 
 def open_source(path: str | Path, *, is_packed: bool = False) -> Source:

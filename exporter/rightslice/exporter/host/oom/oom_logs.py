@@ -92,14 +92,18 @@ class OomLogs(NodePart):
     @property
     def workloads(self) -> frozenset[Workload]:
         """Name the workloads of which a log is read."""
-        readable = frozenset() if self._tail is None else self._tail.readable
-        workloads = (self._found[path].workload for path in readable & self._found.keys())
-        return frozenset(each for each in workloads if each is not None)
+        return self._workloads_of(frozenset() if self._tail is None else self._tail.readable)
 
     @property
     def named_by_user(self) -> frozenset[Workload]:
-        """Name the workloads of files that the user named, on a card or not."""
-        return self.workloads if isinstance(self._targets, FileTargets) else frozenset()
+        """Name the workloads of files that the user named and somebody writes, on a card or not."""
+        if self._tail is None or not isinstance(self._targets, FileTargets):
+            return frozenset()
+        return self._workloads_of(self._tail.readable & self._tail.grown)
+
+    def _workloads_of(self, paths: frozenset[Path]) -> frozenset[Workload]:
+        workloads = (self._found[path].workload for path in paths & self._found.keys())
+        return frozenset(each for each in workloads if each is not None)
 
     @property
     def file_count(self) -> int:
@@ -127,6 +131,8 @@ class OomLogs(NodePart):
             self._is_closed = True
             if self._tail is not None:
                 self._tell(list(self._reports_of(self._tail.finish())), is_last=True)
+            if self._positions is not None:
+                self._positions.close()
         finally:
             self._lock.release()
 

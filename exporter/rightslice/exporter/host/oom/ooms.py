@@ -27,8 +27,9 @@ LINGER_SECONDS = 60.0
 # A counter that is born with 1 tells no increase: its 0 must be scraped first. Who scrapes is not
 # always seen, and comes once a minute at the latest.
 LONGEST_HOLD_SECONDS = 65.0
-# Two may scrape, each for itself.
-HOLD_SCRAPES = 2
+# Two may scrape, each for itself: both have, after two pages and the half minute that most let pass
+# between two of their own.
+HOLD_SCRAPES, SHORTEST_HOLD_SECONDS = 2, 30.0
 # By then it is known of a pod that ended that it did: the kubelet is asked every ten seconds, and
 # so are the cgroups.
 STAYED_SECONDS = 25.0
@@ -113,8 +114,11 @@ class Ooms(NodePart):
     def _is_read(self, report: Report, now_seconds: float) -> bool:
         """Tell whether somebody has read that nothing had happened yet."""
         told = self._see(_subject(report), now_seconds)
+        age_seconds = now_seconds - told.since_seconds
+        if age_seconds < SHORTEST_HOLD_SECONDS:
+            return False
         is_scraped = self.scrape_count() - told.scrape_count >= HOLD_SCRAPES
-        return is_scraped or now_seconds - told.since_seconds >= LONGEST_HOLD_SECONDS
+        return is_scraped or age_seconds >= LONGEST_HOLD_SECONDS
 
     def close(self) -> None:
         """Keep how far logs were read, and let go of files."""

@@ -2,12 +2,15 @@
 
 Nothing is counted twice if the positions are saved before what was read is counted; what was read
 but not counted when the program is killed in between is then lost. A state that could not be
-replaced would be read again and counted again, so it is removed.
+replaced would be read again and counted again, so it is removed. What is not a state of this
+program is never touched, and two programs never keep one state.
 """
 
+import fcntl
 import json
 import math
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -32,6 +35,10 @@ AHEAD_LIMIT_SECONDS = 5.0
 # Some file systems use all bits of an inode's number; an offset has a sign.
 INODE_LIMIT, OFFSET_LIMIT = 2**64, 2**63
 PRIVATE_MODE = 0o600  # the names of files tell of tenants
+# How every state of any version begins, however it was damaged after that.
+STARTS_WITH = f'{{"format":"{FORMAT}"'.encode()
+READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # nobody waits for a FIFO's writer
+LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,14 @@ class SavedPositions:
     positions: Mapping[Path, Position]
 
 
+class _NotOursError(Exception):
+    """Something lies at the path that this program did not write. Says what."""
+
+
 class PositionFile:
     """The state file, or none where it has no place. Not thread-safe.
+
+    Of a link, it is the file that it leads to.
 
     `warning` says what is wrong with what was found, None where all is well.
     `unavailable_reason` says in a sentence why nothing can be saved, and what to do; None while
@@ -58,7 +71,8 @@ class PositionFile:
     ) -> None:
         self.warning: str | None = None
         self.unavailable_reason: str | None = None
-        self._path = path
+        self._path = Path(os.path.realpath(path))
+        self._lock_descriptor: int | None = None
         self._now_seconds = now_seconds
         self._wall_now_seconds = wall_now_seconds
         self._idle_save_at_seconds = float("-inf")
@@ -66,22 +80,39 @@ class PositionFile:
     def load(self) -> SavedPositions | None:
         """Read what was saved; None where there is nothing, or nothing of ours."""
         try:
-            with self._path.open("rb") as file:
-                data = file.read(SIZE_LIMIT_BYTES + 1)
+            data = self._data()
         except FileNotFoundError:
             return None
         except OSError as error:
             self._warn(f"cannot be read ({error.strerror})")
+            return None
+        except _NotOursError as error:
+            self._warn(str(error))
+            return None
+        if not data:
             return None
         try:
             if len(data) > SIZE_LIMIT_BYTES:
                 raise ValueError("too large")
             saved = _saved(json.loads(data))
         except (ValueError, TypeError, KeyError, RecursionError, AttributeError, OverflowError):
-            self._warn("is not a state of this program")
+            self._warn("is damaged, or of a later version, and is kept under another name")
             self._set_aside()
             return None
         return self._sensible(saved)
+
+    def _data(self) -> bytes:
+        """Read the file: nothing if it is empty. Raises _NotOursError before it touches others'."""
+        if not stat.S_ISREG(self._path.stat().st_mode):
+            raise _NotOursError("is not a regular file")
+        descriptor = os.open(self._path, READ_FLAGS)
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(SIZE_LIMIT_BYTES + 1)
+        if not data.strip(b"\0"):  # as a disk that was full leaves it
+            return b""
+        if not data.startswith(STARTS_WITH):
+            raise _NotOursError("is not a state of this program")
+        return data
 
     def _sensible(self, saved: SavedPositions) -> SavedPositions:
         """Take now for a time that is none, or is still to come: all new files would be old."""
@@ -106,12 +137,43 @@ class PositionFile:
             return self.unavailable_reason is None
         self._idle_save_at_seconds = now_seconds + IDLE_SAVE_SECONDS
         try:
+            self._own()
+        except (_NotOursError, BlockingIOError) as error:
+            self._refuse(
+                str(error) if isinstance(error, _NotOursError) else "is another exporter's"
+            )
+            return False
+        except OSError as error:
+            self._give_up(error)
+            return False
+        try:
             self._replace(_text(positions, self._wall_now_seconds()))
         except OSError as error:
             self._give_up(error)
             return False
         self.unavailable_reason = None
         return True
+
+    def close(self) -> None:
+        """Let another program have the state."""
+        if self._lock_descriptor is not None:
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = None
+
+    def _own(self) -> None:
+        """See that the file may be replaced, and that nobody else does: BlockingIOError if so."""
+        if self._lock_descriptor is not None:
+            return
+        with suppress(FileNotFoundError):
+            self._data()
+        path = self._path.with_name(f".{self._path.name}.lock")
+        descriptor = os.open(path, LOCK_FLAGS, PRIVATE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._lock_descriptor = descriptor
 
     def _replace(self, text: str) -> None:
         """Write a new file beside the old one, and put it in its place when it is on the disk."""
@@ -129,13 +191,18 @@ class PositionFile:
         finally:
             os.close(folder)
 
+    def _refuse(self, what: str) -> None:
+        self.unavailable_reason = (
+            f"{self._path} {what}, and is left as it is, so that after a restart log lines of the "
+            "time between are not seen: name another file, or remove it"
+        )
+
     def _give_up(self, error: OSError) -> None:
         left_over = ""
-        try:
-            self._path.unlink(missing_ok=True)
-        except NotADirectoryError:
-            pass
-        except OSError:
+        if self._lock_descriptor is not None:  # it is ours
+            with suppress(OSError):
+                self._path.unlink()
+        if os.path.lexists(self._path):
             left_over = ", and remove the old state, or what it does not know is counted again"
         self.unavailable_reason = (
             f"{self._path} cannot be written ({error.strerror}), so that after a restart log lines "

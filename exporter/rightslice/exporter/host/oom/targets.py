@@ -109,6 +109,6 @@ class ContainerTargets:
             return []  # it is gone, or not there yet
         except OSError as error:
             self.unavailable_reason = (
-                f"{folder} and such cannot be listed ({error.strerror}): run the exporter as root"
+                f"{folder} cannot be listed ({error.strerror}): run the exporter as root"
             )
             return []
