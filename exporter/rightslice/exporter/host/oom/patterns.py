@@ -70,10 +70,12 @@ def _fewest(literals: Iterable[str]) -> tuple[str, ...]:
 def load_patterns(user_file: Path | None = None) -> Patterns:
     """Load the built-in patterns, and before them those of a user's file. Raises PatternError.
 
-    A user's entry with the id of a built-in one takes its place.
+    A user's entry with the id of a built-in one takes its place. What a user ignores goes before
+    all else, wherever it stands in the file.
     """
     text = files("rightslice.exporter.host.oom").joinpath(BUILT_IN).read_text("utf-8")
     built_in = read_text(text, BUILT_IN, MOST_CHARS)
     own = () if user_file is None else read_file(user_file, MOST_CHARS_OF_USERS)
+    own = tuple(sorted(own, key=lambda pattern: pattern.role != IGNORE))
     own_ids = {pattern.id for pattern in own}
     return Patterns((*own, *(pattern for pattern in built_in if pattern.id not in own_ids)))

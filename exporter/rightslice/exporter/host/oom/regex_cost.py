@@ -6,11 +6,13 @@ stop it, nor run anything else meanwhile. So such a regex is refused when its fi
 A repeat is tried with each count that fits, but only where what follows it can begin with a text
 that the repeat takes too: `[0-9]+:` gives no choice, `.*:` gives one for each character. The
 product of all choices, times the places at which a line lets the regex begin, bounds the attempts.
+A repeat without choice reads its text anew for each choice before it, as the second in `.*\\s+x`.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 # The parser of `re` has no public name.
 parser: Any = re._parser  # type: ignore[attr-defined]
@@ -18,6 +20,8 @@ parser: Any = re._parser  # type: ignore[attr-defined]
 # One choice for each character at each place of 8 KiB of text: about a second at worst.
 MOST_ATTEMPTS = (8 << 10) ** 2
 TOO_MANY = MOST_ATTEMPTS + 1
+# So many characters that a repeat reads without a choice count as one attempt.
+READ_CHARS_PER_ATTEMPT = 4
 # Stands for all characters that are not ASCII.
 OTHER = 128
 ALL = frozenset(range(OTHER + 1))
@@ -33,6 +37,7 @@ CATEGORIES = {
 IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 # These match a character beyond ASCII where case is ignored.
 FOLDED = frozenset(map(ord, "iIkKsS"))
+ONE_CHAR = frozenset(("LITERAL", "NOT_LITERAL", "ANY", "IN"))
 REPEATS = frozenset(("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"))
 
 Chars = frozenset[int]
@@ -46,27 +51,44 @@ def attempts_at_most(regex: str, text_chars: int) -> int:
 
     Raises re.error, RecursionError or OverflowError where it is no regex.
     """
-    items = list(parser.parse(regex))
-    ways = _Costs(text_chars, IGNORES_CASE.search(regex) is not None).ways(items, None, 0)
-    return min(TOO_MANY, ways * _starts(items, text_chars))
+    parsed = parser.parse(regex)
+    costs = _Costs(text_chars, IGNORES_CASE.search(regex) is not None)
+    at = next((n for n, (op, _) in enumerate(parsed) if str(op) == "LITERAL"), len(parsed))
+    lead, rest = parsed[:at], list(parsed[at:])
+    low, high = lead.getwidth()
+    work = _starts(lead, rest, high - low, text_chars) * costs.cost(parsed, None, None, 0).work
+    if at:  # what leads to the first fixed text is tried at each place
+        cost = costs.cost(lead, None, costs.first(rest, None), 0)
+        work = max(work, _starts(lead, [], 0, text_chars) * cost.work)
+    return min(TOO_MANY, work)
 
 
-def _starts(items: Items, text_chars: int) -> int:
-    """Give at how many places of a text the regex gets beyond the fixed text it begins with."""
-    fixed: list[int] = []
-    for op, value in items:
-        if str(op) == "AT" and str(value).startswith("AT_BEGINNING") and not fixed:
-            return 1  # a line has one beginning
-        if str(op) != "LITERAL":
-            break
-        fixed.append(value)
-    return text_chars // _period(fixed) + 1
+def _starts(lead: Items, rest: Items, slack_chars: int, text_chars: int) -> int:
+    """Give from how many places of a text the regex gets beyond its first fixed text.
+
+    What leads to that text can differ in length by so many characters.
+    """
+    if lead and str(lead[0][0]) == "AT" and str(lead[0][1]).startswith("AT_BEGINNING"):
+        return 1  # a line has one beginning
+    fixed = [value for _, value in takewhile(lambda item: str(item[0]) == "LITERAL", rest)]
+    return min(text_chars + 1, (text_chars // _period(fixed) + 1) * (slack_chars + 1))
 
 
 def _period(text: list[int]) -> int:
     """Give how far apart two places of a text must be at least; "aa" can stand at each place."""
     shifts = (shift for shift in range(1, len(text)) if text[shift:] == text[:-shift])
     return next(shifts, max(1, len(text)))
+
+
+class Cost(NamedTuple):
+    """What one visit of a part costs: how many choices it leaves open, and the attempts in it."""
+
+    ways: int
+    work: int
+
+
+NO_CHOICE = Cost(1, 1)
+NO_BOUND = Cost(TOO_MANY, TOO_MANY)
 
 
 class _Costs:
@@ -76,53 +98,80 @@ class _Costs:
         self._text_chars = text_chars
         self._ignores_case = ignores_case
 
-    def ways(self, items: Items, follow: Follow, depth: int) -> int:
-        """Multiply the choices of all items; `follow` is what can come behind the last."""
+    def cost(self, items: Items, before: Follow, follow: Follow, depth: int) -> Cost:
+        """Multiply the choices of all items.
+
+        `before` is what the character in front of them can be, None where that is not known, and
+        `follow` what can come behind the last.
+        """
         if depth > MOST_DEPTH:
-            return TOO_MANY
-        product = 1
+            return NO_BOUND
+        follows = [follow]
         for op, value in reversed(list(items)):
-            product *= self._item(str(op), value, follow, depth + 1)
-            if product > MOST_ATTEMPTS:
-                return TOO_MANY
-            follow = self._before(str(op), value, follow)
-        return product
+            follows.append(self._before(str(op), value, follows[-1]))
+        ways, work = NO_CHOICE
+        for (op, value), behind in zip(items, reversed(follows[:-1]), strict=True):
+            each = self._item(str(op), value, before, behind, depth + 1)
+            work = max(work, ways * each.work, ways * each.ways)
+            ways *= each.ways
+            if work > MOST_ATTEMPTS:
+                return NO_BOUND
+            before = self._chars(str(op), value) if str(op) in ONE_CHAR else None
+        return Cost(ways, work)
 
-    def _item(self, op: str, value: Any, follow: Follow, depth: int) -> int:
+    def _item(self, op: str, value: Any, before: Follow, follow: Follow, depth: int) -> Cost:
         if op in REPEATS:
-            return self._repeat(value, follow, depth)
+            return self._repeat(value, before, follow, depth)
         if op == "SUBPATTERN":
-            return self.ways(value[3], follow, depth)
+            return self.cost(value[3], before, follow, depth)
         if op == "BRANCH":
-            return self._branch(value[1], follow, depth)
+            return self._branch(value[1], before, follow, depth)
         if op == "ATOMIC_GROUP":
-            return self.ways(value, follow, depth)
+            return self.cost(value, before, follow, depth)
         if op in ("ASSERT", "ASSERT_NOT"):
-            return self.ways(value[1], ALL, depth)
+            return self.cost(value[1], None, ALL, depth)
         # What names a group, as a reference does, is rare in a pattern and hard to bound.
-        return TOO_MANY if op in ("GROUPREF", "GROUPREF_EXISTS") else 1
+        return NO_BOUND if op in ("GROUPREF", "GROUPREF_EXISTS") else NO_CHOICE
 
-    def _branch(self, branches: Sequence[Items], follow: Follow, depth: int) -> int:
-        ways = [self.ways(branch, follow, depth) for branch in branches]
-        return (
-            max(ways) if _are_apart([self._first(list(b), follow) for b in branches]) else sum(ways)
-        )
+    def _branch(
+        self, branches: Sequence[Items], before: Follow, follow: Follow, depth: int
+    ) -> Cost:
+        costs = [self.cost(branch, before, follow, depth) for branch in branches]
+        are_apart = _are_apart([self.first(list(branch), follow) for branch in branches])
+        ways = [cost.ways for cost in costs]
+        return Cost(max(ways) if are_apart else sum(ways), sum(cost.work for cost in costs))
 
-    def _repeat(self, value: Any, follow: Follow, depth: int) -> int:
+    def _repeat(self, value: Any, before: Follow, follow: Follow, depth: int) -> Cost:
         least, most, body = value
         most = min(int(most), self._text_chars)
-        begin = self._first(list(body), None)
-        inner = self.ways(body, _behind_a_round(least, most, begin, follow), depth)
+        begin = self.first(list(body), None)
+        inner = self.cost(body, None, _behind_a_round(least, most, begin, follow), depth)
         if follow is None or (begin is not None and not begin & follow):
             counts = 1
         else:
             counts = most - least + 1
-        if inner == 1 or most <= 1:
-            return counts * inner
+        if most <= 1:
+            return Cost(counts * inner.ways, inner.work)
+        if inner.ways == 1:
+            return Cost(counts, max(counts, self._reading(body, most, inner.work, before, begin)))
         # Each round has its own choices.
-        return TOO_MANY if inner.bit_length() * most > 64 else counts * int(inner**most)
+        if inner.ways.bit_length() * most > 64:
+            return NO_BOUND
+        ways = counts * int(inner.ways**most)
+        return Cost(ways, max(ways, ways // inner.ways * inner.work))
 
-    def _first(self, items: Items, follow: Follow) -> Follow:
+    def _reading(self, body: Items, most: int, work: int, before: Follow, begin: Follow) -> int:
+        """Give the attempts that reading the text of a repeat once is worth.
+
+        Where no text of it can begin inside another one, all of them together are read once.
+        """
+        if len(body) != 1 or str(body[0][0]) not in ONE_CHAR:
+            return min(most * work, self._text_chars)
+        if before is not None and begin is not None and not before & begin:
+            return 1
+        return most // READ_CHARS_PER_ATTEMPT + 1
+
+    def first(self, items: Items, follow: Follow) -> Follow:
         """Give the characters with which a text of these items, and what follows, can begin."""
         for op, value in reversed(list(items)):
             follow = self._before(str(op), value, follow)
@@ -130,17 +179,17 @@ class _Costs:
 
     def _before(self, op: str, value: Any, follow: Follow) -> Follow:
         """Give what can begin a text of one item and what follows it."""
-        if op in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+        if op in ONE_CHAR:
             return self._chars(op, value)
         if op == "SUBPATTERN":
-            return self._first(list(value[3]), follow)
+            return self.first(list(value[3]), follow)
         if op == "ATOMIC_GROUP":
-            return self._first(list(value), follow)
+            return self.first(list(value), follow)
         if op == "BRANCH":
-            sets = [self._first(list(branch), follow) for branch in value[1]]
+            sets = [self.first(list(branch), follow) for branch in value[1]]
             return _union(sets)
         if op in REPEATS:
-            begin = self._first(list(value[2]), follow)
+            begin = self.first(list(value[2]), follow)
             return begin if value[0] else _union([begin, follow])
         if op == "ASSERT_NOT":
             return self._before_not(value, follow)

@@ -4,6 +4,7 @@ People send errors to language models, and servers log what they are sent. So an
 only where a program would put it.
 """
 
+import math
 import re
 from bisect import bisect_right
 from enum import Enum, auto
@@ -49,7 +50,17 @@ ERROR = re.compile(
 )
 CHAT = re.compile(
     r"(?<![\w/.\\-])(?:(?i:my|me|we|our|you|your|please|why|how|help|users?|customers?|tickets?"
-    r"|asked|asks|says|said|wrote|example|e\.g\.|tip|hint|advice|faq|if)|I)(?![\w/\\-])"
+    r"|asked|asks|says|said|wrote|posted|example|e\.g\.|tip|hint|advice|faq|known issues?"
+    r"|workarounds?|[efz]?grep|if)|I)(?![\w/\\-])"
+    r"|(?<=\bto )[#@][A-Za-z]"  # a channel, or somebody
+)
+# How lines begin that only show an error: a mail that is quoted, a diff, a command that somebody
+# typed or a shell traces, a line that grep found in a file.
+ECHO = re.compile(
+    rf"\s*(?:{NAME}\s{{1,8}}\|\s)?"
+    r"(?:>+\s|\$\s|\++(?=[\w\s(\[])|-(?=[A-Za-z_]|\s{3})"
+    r"|[\w./-]{1,200}\.(?:log|txt|out|err|md|rst|jsonl?|ya?ml|csv|html?|diff|patch|ipynb)"
+    r"(?:\.[0-9]{1,3})?(?::(?:[0-9]{1,9}:)?|-[0-9]{1,9}-)(?=\S))"
 )
 SOURCE = re.compile(
     r"\s*(?:#|//|\*|(?:raise|assert|throw|print|except|elif|if|return|import|def)\b"
@@ -65,9 +76,15 @@ QUOTED_CONTENT = re.compile(
     r"(?P<quote>[\"'`“])"
 )
 BARE_CONTENT = re.compile(
-    r"(?i)(?<![\w.])(?<!stderr )(?<!stdout )(?<!command )(?<!process )"
+    r"(?i)(?<![\w.])(?<!\w[/-])(?<!stderr )(?<!stdout )(?<!command )(?<!process )"
     r"(?:(?:prompt|user|human|question|query|output|text|decoded):\s"
     r"|(?:prompt|question|query|output|text|decoded)=)(?![\"'`“])"
+    # Words that programs use too count where no other word is before them.
+    r"|(?<![\w.])(?<!\w[/-])(?:(?<![a-z] )|(?<=\binfo )|(?<=\bdebug ))"
+    r"(?:assistant|answer|inputs?|title|subject|comment|example|faq|(?-i:[QA])):\s"
+    r"|(?<!\w)[\[(<](?:user|human|assistant)[\])>]:?\s"
+    # How the templates of models mark whose turn it is.
+    r"|<\|\w{1,40}\|>|\[/?INST\]|<start_of_turn>"
 )
 NEXT_FIELD = re.compile(r"\s[A-Za-z_][\w.]{0,40}=")  # logfmt: the value before it has ended
 CLOSING = {
@@ -149,6 +166,11 @@ class Line:
         return head_end(self._text)
 
     @cached_property
+    def _echo_end(self) -> float:
+        echo = ECHO.match(self._text)
+        return math.inf if echo is None else echo.end()
+
+    @cached_property
     def _bare(self) -> re.Match[str] | None:
         bare = BARE_CONTENT.search(self._text, 0, BARE_CHARS)
         is_told_of = bare is not None and ERROR.search(self._text, 0, bare.start()) is not None
@@ -157,6 +179,8 @@ class Line:
     def _standing(self, start: int) -> Standing:
         text, end = self._text, self._head_end
         if self._quotes.has(self._offset + start) or self._is_bare_content(start):
+            return Standing.CONTENT
+        if self._echo_end <= start:
             return Standing.CONTENT
         if start <= end:
             return Standing.HEAD
