@@ -39,7 +39,8 @@ LABELS = {
     "which": "`current`, and `max` (the most there could be) or `pending` (after the next reset). "
     "Of sizes when memory ran out: `requested`, `capacity`, `free`, `limit`, `used`, `promised`.",
     "xid": "Number of the error, as in NVIDIA's list of Xid errors.",
-    "type": "Of errors: `corrected` or `uncorrected`. Of a vGPU: its type, such as `A100D-4C`.",
+    "type": "Of errors: `corrected` or `uncorrected`. Of a vGPU: its type, such as `A100D-4C`. "
+    "Of queue pairs: `all` or `rc`.",
     "state": "Of NVLinks: `active`, `inactive`. Of row remapping: `correctable`, `uncorrectable`, "
     "`pending`, `failure`. Of MIG instances: `with_compute`, `without_compute`.",
     "direction": "`tx` leaves the card, `rx` comes to it.",
@@ -57,7 +58,8 @@ LABELS = {
     "process, never its id; UUID of the virtual machine.",
     "container": "Container of the pod, empty where nobody tells; step of the Slurm job; vGPU of "
     "the virtual machine; else empty.",
-    "class": "What the workload is, by its label `rightslice.io/class`.",
+    "class": "What the workload is, by its label `rightslice.io/class`. Of pauses without an end: "
+    "of the `port`, or of `roce`.",
     "owner_kind": "Kind of the owner: a pod's controller such as `Deployment`, `slurm_account`, or "
     "`label`.",
     "owner": "Its name, or the label `rightslice.io/owner`.",
@@ -69,7 +71,7 @@ LABELS = {
     "empty.",
     "confidence": "`high`, `medium` or `low`.",
     "address": "Address of the pod.",
-    "port": "Number of the port.",
+    "port": "Number of the port; empty for counters of an RDMA device that has several.",
     "port_name": "Its name in the pod's description.",
     "compute_instance_id": "Id of the compute instance in its GPU instance.",
     "mig_uuid": "The MIG device, by NVML's UUID (`MIG-...`).",
@@ -79,16 +81,44 @@ LABELS = {
     "vgpu_uuid": "The vGPU, by NVML's UUID; empty when the guest itself tells.",
     "node": "Name of the node: `--node.name`, else `NODE_NAME`, else the host name.",
     "collector": "Part of the exporter; `nvml` is the library itself.",
-    "device": "What the collector read: for a card its UUID, `self` (this process), `pci` (the "
+    "device": "Of RDMA: the device, such as `mlx5_0`. Of the exporter itself what a collector "
+    "read: for a card its UUID, `self` (this process), `pci` (the "
     "buses), `events` (what the driver reports), `xid` (the errors of both sources), `owners` "
     "(names), `environments` (of processes), `kubelet`, `kubelet_pods`, `oom_logs`, `oom_files`, "
-    "`oom_kills` and `oom` (memory that ran out); for `nvml` empty, and for a card that cannot be "
-    "opened its `index` in the driver's list.",
+    "`oom_kills` and `oom` (memory that ran out), `network`, `rdma_idle`, an RDMA device or a "
+    "network interface; for `nvml` empty, and for a card that cannot be opened its `index` in the "
+    "driver's list.",
     "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
     "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`; of the kubelet `absent`, "
-    "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`) or was "
-    "refused. Of throttling: "
-    "`sw_power_cap`, `sw_thermal`, `hw_thermal`, `hw_power_brake`, `sync_boost`.",
+    "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`; of the "
+    "network `device_gone`, `no_such_netdev`, `not_supported`, `no_statistics`, `changing`, "
+    "`too_many`, `invalid`) or was refused. Of throttling: "
+    "`sw_power_cap`, `sw_thermal`, `hw_thermal`, `hw_power_brake`, `sync_boost`. Of whether pauses "
+    "are seen: `time`, `frames`, `port_frames`, `pfc_off`, `virtual_function`, "
+    "`network_namespace`, `driver`, `no_netdev`, `unreadable`.",
+    "netdev": "The network interface, such as `eth0`, also of a bond's member.",
+    "priority": "Priority of a frame (802.1Q), `0` to `7`.",
+    "driver": "The kernel module that drives the RDMA device, such as `mlx5_core`.",
+    "link_layer": "`InfiniBand` or `Ethernet`, as the kernel writes it.",
+    "protocol": "`infiniband`, `roce`, `iwarp` or `efa`; empty where it cannot be told.",
+    "firmware": "Version of the RDMA device's firmware.",
+    "hca_type": "Model of the RDMA device, as its driver writes it.",
+    "function": "`physical` or `virtual` (SR-IOV); empty for a device that is on no PCI bus.",
+    "rail": "The rail that a port hangs on, by `--topology.file`; empty if not known.",
+    "switch": "The switch that a port hangs on; empty if not known.",
+    "switch_port": "The port of the switch; empty if not known.",
+    "counter": "Name of a counter's metric, without `rightslice_`.",
+    "hint": "What may be why a job uses no RDMA; see [network.md](network.md#rdma-asleep).",
+    "distance": "`pix`, `pxb`, `phb`, `node` or `sys`, the nearest first.",
+    "op": "What a peer asked for, or we did: `read`, `write`, `send`, `atomic` and such.",
+    "role": "Whose side of a connection failed: `requester`, `responder`, or `none`.",
+    "kind": "What failed, in the driver's words.",
+    "lane": "Lane of the link, `0` to `3`.",
+    "cos": "Class of service, which is a queue of the card, `0` to `7`.",
+    "side": "Which end saw a fault: `local` or `remote`.",
+    "event": "What happened to the module in the card's cage, or to doorbells.",
+    "initiator": "Who began: `local` or `remote`.",
+    "transport": "Transport of the queue pair: `rc`, `uc`, `ud`, `xrc`.",
     "version": "Version of the program.",
     "revision": "Revision of the source that it was built from; empty if not told.",
 }

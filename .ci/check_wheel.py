@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXPECTED = (
     "rightslice/contract/metrics.py",
     "rightslice/facts/gpus.json",
+    "rightslice/facts/nic_counters.json",
     "rightslice/exporter/simulate/scenarios/fleet.yaml",
     "rightslice/catalogue/prices.yml",
     "rightslice/api/templates/index.html",

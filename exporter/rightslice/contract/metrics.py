@@ -1,6 +1,7 @@
 """The metric contract: every metric that rules, dashboards and the ledger compute with."""
 
 from rightslice.contract.histogram import RATIO_EDGES
+from rightslice.contract.nic_metrics import NIC_METRICS
 from rightslice.contract.oom_metrics import OOM_METRICS
 from rightslice.contract.sampling import MEAN_SECONDS, PEAK_WINDOW_SECONDS
 from rightslice.contract.spec import Kind, MetricSpec, Unit
@@ -661,4 +662,5 @@ CONTRACT: tuple[MetricSpec, ...] = (
     *(value for value in tuple(globals().values()) if isinstance(value, MetricSpec)),
     *WORKLOAD_METRICS,
     *OOM_METRICS,
+    *NIC_METRICS,
 )

@@ -80,6 +80,7 @@ class Sample:
 
     `is_total` says that a counter's `value` is a running total of the source's own, of which what
     it grew since the last reading counts; a total that fell was reset, and counts from 0.
+    `is_register` says that it is told as it stands, and not told while nobody reads it.
     `subject` tells apart things that bear the same labels one after the other (a GPU instance id is
     used again, a total is read from another source): totals and peaks of another subject are not
     carried over.
@@ -90,4 +91,5 @@ class Sample:
     labels: tuple[str, ...] = ()
     covered_seconds: float = 0.0
     is_total: bool = False
+    is_register: bool = False
     subject: str = ""

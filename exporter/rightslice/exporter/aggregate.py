@@ -81,7 +81,9 @@ class Aggregate:
         gauges: dict[Key, float] = {}
         for sample in samples:
             key = (sample.spec, sample.labels)
-            if sample.spec.kind is Kind.COUNTER:
+            if sample.is_register:
+                gauges[key] = sample.value
+            elif sample.spec.kind is Kind.COUNTER:
                 if sample.is_total:
                     growth = self._growth(key, sample)
                 else:
