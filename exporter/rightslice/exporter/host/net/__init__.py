@@ -1,0 +1,1 @@
+"""The network side of a node: its RDMA devices, network devices, switches and pause frames."""
