@@ -1,0 +1,24 @@
+"""What the user says of where this node's network ports hang."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+LLDPD_SOCKET = Path("/run/lldpd.socket")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """`topology_file` is the operator's own, `lldp_file` what lldpcli wrote; None for none.
+
+    `lldpd_socket` is asked only where there is no `lldp_file`. `excluded` are patterns of names of
+    RDMA devices of which no file is read.
+    """
+
+    topology_file: Path | None = None
+    lldp_file: Path | None = None
+    lldpd_socket: Path = LLDPD_SOCKET
+    excluded: tuple[str, ...] = ()
+
+
+# For a simulated node, of whose cables nobody here tells.
+NO_NETWORK = NetworkOptions(lldpd_socket=Path("/nonexistent/lldpd.socket"))
