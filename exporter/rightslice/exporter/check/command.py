@@ -1,0 +1,117 @@
+"""The command `rightslice-exporter check`: reads its flags, looks once, prints, and is done."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rightslice.exporter.check.all_checks import findings_of
+from rightslice.exporter.check.finding import WARNING
+from rightslice.exporter.check.kernel import real_kernel, simulated_kernel
+from rightslice.exporter.check.node import Node, look_at
+from rightslice.exporter.check.report import as_json, as_text
+from rightslice.exporter.host.paths import Paths
+from rightslice.exporter.network_flags import names, path
+
+PROGRAM = "rightslice-exporter check"
+VARIABLE_PREFIX = "RIGHTSLICE_"
+FORMATS = {"text": as_text, "json": as_json}
+EXIT_OK, EXIT_WARNINGS, EXIT_USAGE = 0, 1, 2
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print what is found; returns the exit code. A wrong flag exits with 2 and a sentence."""
+    flags = parser(environment)
+    given = flags.parse_args(arguments)
+    try:
+        with _node(given) as node:
+            findings = findings_of(node)
+    except ValueError as error:
+        flags.error(str(error))
+    _print(FORMATS[given.format](findings))
+    return EXIT_WARNINGS if any(each.level == WARNING for each in findings) else EXIT_OK
+
+
+def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """Build the command line, whose defaults are the environment's where it has any."""
+    flags = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Looks once at this node, and tells what is wrong or weak about its network "
+        "and PCIe for work on GPUs. It changes nothing.",
+        epilog="Ends with 0 when nothing is wrong, 1 when there are warnings, 2 on bad usage. Each "
+        "flag but --format can be set in the environment as the exporter's can: --path.sysfs as "
+        "RIGHTSLICE_PATH_SYSFS.",
+        allow_abbrev=False,
+    )
+    flags.add_argument(
+        "--path.sysfs",
+        dest="sysfs",
+        type=path,
+        default=environment.get(f"{VARIABLE_PREFIX}PATH_SYSFS") or "/sys",
+        metavar="PATH",
+        help="where the node's sysfs is mounted (default %(default)s)",
+    )
+    flags.add_argument(
+        "--path.procfs",
+        dest="procfs",
+        type=path,
+        default=environment.get(f"{VARIABLE_PREFIX}PATH_PROCFS") or "/proc",
+        metavar="PATH",
+        help="where the node's procfs is mounted (default %(default)s)",
+    )
+    flags.add_argument(
+        "--rdma.exclude",
+        dest="excluded",
+        type=names,
+        default=environment.get(f"{VARIABLE_PREFIX}RDMA_EXCLUDE") or "",
+        metavar="PATTERNS",
+        help="RDMA devices that are not to be read, such as mlx5_1[0-3], parted by commas "
+        "(default: none)",
+    )
+    flags.add_argument(
+        "--simulate",
+        dest="scenario",
+        default=environment.get(f"{VARIABLE_PREFIX}SIMULATE") or None,
+        metavar="SCENARIO",
+        help="look at a simulated node instead of this machine; a scenario's name or YAML file",
+    )
+    flags.add_argument(
+        "--format",
+        choices=tuple(FORMATS),
+        default="text",
+        help="a table, or JSON for programs (default %(default)s)",
+    )
+    return flags
+
+
+@contextmanager
+def _node(given: argparse.Namespace) -> Iterator[Node]:
+    """Look at the node that is meant. Raises ValueError where there is none to look at."""
+    if given.scenario is None:
+        if not any((given.sysfs / folder).is_dir() for folder in ("class", "bus")):
+            raise ValueError(
+                f"--path.sysfs: {str(given.sysfs)!r} has neither a folder 'class' nor 'bus', want "
+                "the place where the node's sysfs is mounted"
+            )
+        paths = Paths(sysfs=given.sysfs, procfs=given.procfs)
+        with real_kernel() as kernel:
+            yield look_at(paths, kernel, given.excluded)
+        return
+    # Only here: a real node is looked at without the simulation, and without NVML.
+    from rightslice.exporter.host.clock import real_clock
+    from rightslice.exporter.simulate.machine import simulated_machine
+    from rightslice.exporter.simulate.scenario import ScenarioError, load_scenario
+
+    try:
+        scenario = load_scenario(given.scenario)
+    except ScenarioError as error:
+        raise ValueError(f"--simulate: {error}") from error
+    with simulated_machine(scenario, real_clock()) as machine:
+        kernel = simulated_kernel(machine.network.calls)
+        yield look_at(machine.paths, kernel, given.excluded)
+
+
+def _print(text: str) -> None:
+    """Write it, with names that the terminal's encoding lacks in escapes."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -1,0 +1,133 @@
+"""The command: its table, its JSON, its exit codes, and the real process."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from support.sysfs_tree import SysfsTree, pcie
+
+from rightslice.exporter.check.command import main
+
+
+def flags(tree: SysfsTree, *more: str) -> list[str]:
+    return [f"--path.sysfs={tree.sysfs}", f"--path.procfs={tree.root / 'proc'}", *more]
+
+
+@pytest.fixture
+def bare(tree: SysfsTree) -> SysfsTree:
+    """A node with neither network cards nor cards."""
+    (tree.sysfs / "class").mkdir(parents=True)
+    return tree
+
+
+@pytest.fixture
+def weak(tree: SysfsTree) -> SysfsTree:
+    """A node with something wrong."""
+    tree.add_nic(files=pcie("8.0 x8", "16.0 x16"))
+    return tree
+
+
+def test_a_node_without_rdma_has_one_line(
+    bare: SysfsTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(flags(bare), {}) == 0
+    assert capsys.readouterr().out == "no RDMA devices\n"
+
+
+def test_the_table_has_the_worst_first_with_its_remedy(
+    weak: SysfsTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(flags(weak), {}) == 1
+
+    heading, first, remedy, *_, counts = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["LEVEL", "CHECK", "SUBJECT", "FINDING"]
+    assert first.split()[:3] == ["warning", "link", "mlx5_0"]
+    assert remedy.strip().startswith("remedy: reseat")
+    assert first.index("PCIe") == remedy.index("remedy") == heading.index("FINDING")
+    assert counts == "warning: 1, unknown: 0, ok: 3"
+
+
+def test_json_says_the_same(weak: SysfsTree, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(flags(weak, "--format", "json"), {}) == 1
+
+    report = json.loads(capsys.readouterr().out)
+    assert report["counts"] == {"warning": 1, "unknown": 0, "ok": 3}
+    (warning,) = (each for each in report["findings"] if each["level"] == "warning")
+    assert set(warning) == {"check", "subject", "level", "text", "remedy"}
+    assert (warning["check"], warning["subject"]) == ("link", "mlx5_0")
+
+
+def test_unknown_alone_is_no_failure(tree: SysfsTree, capsys: pytest.CaptureFixture[str]) -> None:
+    tree.add_nic()
+
+    assert main(flags(tree), {}) == 0
+    assert "unknown  link" in capsys.readouterr().out
+
+
+def test_flags_come_from_the_environment_too(
+    weak: SysfsTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = {
+        "RIGHTSLICE_PATH_SYSFS": str(weak.sysfs),
+        "RIGHTSLICE_PATH_PROCFS": str(weak.root / "proc"),
+        "RIGHTSLICE_RDMA_EXCLUDE": "mlx5_*",
+    }
+
+    assert main([], environment) == 0
+    assert capsys.readouterr().out == "no RDMA devices\n"
+    assert main(["--rdma.exclude=hfi*"], environment) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--path.sysfs=/nonexistent"], "--path.sysfs: '/nonexistent' has neither"),
+        (["--path.sysfs="], "want a path, got nothing"),
+        (["--format=xml"], "invalid choice: 'xml'"),
+        (["--simulate=no-such-scenario"], "no-such-scenario"),
+        (["--unheard-of"], "unrecognized arguments: --unheard-of"),
+    ],
+)
+def test_bad_usage_exits_with_2_and_a_sentence(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments, {})
+
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_simulated_node_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--simulate=pfc-storm-sent", "--format=json"], {}) in (0, 1)
+
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert not [each for each in findings if "ended early" in each["text"]]
+    watchdogs = [each for each in findings if each["check"] == "pfc_watchdog"]
+    assert watchdogs
+    assert "unknown" not in {each["level"] for each in watchdogs}
+
+
+def test_what_a_simulated_node_has_wrong_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--simulate=degraded-link"], {}) == 1
+
+    table = capsys.readouterr().out
+    assert "warning  link " in table
+    assert "warning  link_rate " in table
+
+
+@pytest.mark.integration
+def test_the_program_dispatches_to_it_and_needs_no_nvml(weak: SysfsTree) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rightslice.exporter", "check", *flags(weak)],
+        env=os.environ | {"LD_LIBRARY_PATH": str(weak.root), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "warning  link" in done.stdout
