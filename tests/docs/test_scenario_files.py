@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rightslice.exporter.host.net.distance import DISTANCES
 from rightslice.exporter.simulate.card import (
     MEMORY_KINDS,
     PROCESS_KINDS,
@@ -13,7 +14,8 @@ from rightslice.exporter.simulate.card import (
     VIRTUALIZATIONS,
 )
 from rightslice.exporter.simulate.faults import ALL, FAULTS
-from rightslice.exporter.simulate.read import cards, section, slices, timeline, workloads
+from rightslice.exporter.simulate.nic import CAPABILITIES, DRIVERS, LINK_LAYERS, LINKS
+from rightslice.exporter.simulate.read import cards, nics, section, slices, timeline, workloads
 from rightslice.exporter.simulate.scenario import (
     DEFAULT_DRIVER_VERSION,
     SCENARIO_KEYS,
@@ -53,6 +55,8 @@ def chapter(title: str) -> str:
         ("MIG", (*slices.MIG_KEYS, *slices.INSTANCE_KEYS)),
         ("vGPU", {*slices.VGPU_KEYS, *slices.VGPU_INSTANCE_KEYS}),
         ("Events", timeline.EVENT_KEYS),
+        ("Network cards", (*nics.NIC_KEYS, *nics.PCIE_KEYS, *nics.PAUSE_KEYS)),
+        ("Events of network cards", nics.ONLY_EVENT_KEYS),
     ],
 )
 def test_every_key_has_a_row(title: str, keys: tuple[str, ...]) -> None:
@@ -68,6 +72,8 @@ def test_every_key_has_a_row(title: str, keys: tuple[str, ...]) -> None:
         ("vGPU", SCHEDULERS),
         ("Faults", (ALL, *FAULTS)),
         ("Events", DRIVER_STATES),
+        ("Network cards", (*DRIVERS, *LINK_LAYERS, *LINKS, *DISTANCES, *CAPABILITIES)),
+        ("Events of network cards", nics.CHANGE_KEYS),
     ],
 )
 def test_every_word_is_told(title: str, words: tuple[str, ...]) -> None:

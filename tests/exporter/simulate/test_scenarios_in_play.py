@@ -100,7 +100,7 @@ def test_the_lost_card_is_lost_after_a_minute_and_alone(play_scenario: PlayScena
 
 def test_the_missing_card_is_on_the_buses_and_never_listed() -> None:
     scenario, clock = load_scenario("card-missing"), ManualClock(START_SECONDS)
-    with simulated_machine(scenario, clock.clock()) as (_, paths):
+    with simulated_machine(scenario, clock.clock()) as machine:
         pynvml.nvmlInit()
         uuids = [
             pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index))
@@ -108,7 +108,7 @@ def test_the_missing_card_is_on_the_buses_and_never_listed() -> None:
         ]
 
         assert uuids == [card.uuid for card in scenario.cards if card is not scenario.cards[3]]
-        assert PciBuses(paths.sysfs).card_count() == 8
+        assert PciBuses(machine.paths.sysfs).card_count() == 8
 
 
 def test_who_is_not_privileged_sees_instances_and_not_where_they_lie(

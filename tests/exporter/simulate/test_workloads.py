@@ -83,8 +83,8 @@ def only_device_id(spelling: str, card_uuid: str) -> str:
 @contextmanager
 def machine(played: Scenario, clock: ManualClock) -> Iterator[Paths]:
     """Play a whole node, and give where its files are."""
-    with simulated_machine(played, clock.clock()) as (_, paths):
-        yield paths
+    with simulated_machine(played, clock.clock()) as machine:
+        yield machine.paths
 
 
 def memory_and_busy() -> tuple[int, int]:

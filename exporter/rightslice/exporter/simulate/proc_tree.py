@@ -1,12 +1,16 @@
 """A node's procfs, cgroup tree, and the kubelet's and Docker's folders, as files below a folder."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 START_TICKS = 4_100
+# The node runs since long before its processes were first seen.
+UP_SECONDS = 864_000
+KERNEL_VERSION = "6.12.117"
 NO_CGROUP = "0::/\n"
 
 
@@ -65,7 +69,7 @@ class ProcTree:
         )
         (folder / "stat").write_text(stat)
         (folder / "comm").write_text(f"{command}\n")
-        status = f"Name:\t{command}\nUid:\t{user_id}\t0\t0\t0\nGid:\t9\t9\n"
+        status = f"Name:\t{command}\nTgid:\t{process_id}\nUid:\t{user_id}\t0\t0\t0\nGid:\t9\t9\n"
         ids = "".join(f"\t{number}" for number in namespace_ids)
         (folder / "status").write_text(status + (f"NSpid:{ids}\n" if ids else ""))
         (folder / "cgroup").write_text(cgroup)
@@ -73,6 +77,39 @@ class ProcTree:
             pairs = (f"{name}={value}\0" for name, value in environment.items())
             (folder / "environ").write_text("".join(pairs))
         return folder
+
+    def add_system(self) -> None:
+        """Write what procfs tells of the node, and that its process ids are the reader's own."""
+        (self.procfs / "sys/kernel").mkdir(parents=True, exist_ok=True)
+        (self.procfs / "sys/kernel/osrelease").write_text(f"{KERNEL_VERSION}\n")
+        (self.procfs / "uptime").write_text(f"{UP_SECONDS}.00 {UP_SECONDS}.00\n")
+        (self.procfs / "self").symlink_to(str(os.getpid()))
+
+    def add_resources(
+        self,
+        process_id: int,
+        open_files: Iterable[str] = (),
+        devices: Iterable[str] = (),
+        memlock_bytes: int | None = None,
+    ) -> None:
+        """Write what a process has open, which devices it sees, and how much it may lock.
+
+        `memlock_bytes` is None for one that may lock all it likes.
+        """
+        folder = self.procfs / str(process_id)
+        (folder / "fd").mkdir()
+        for number, path in enumerate(("/dev/null", *open_files)):
+            (folder / "fd" / str(number)).symlink_to(path)
+        (folder / "root/dev").mkdir(parents=True)
+        for path in devices:
+            device = folder / "root" / path.lstrip("/")
+            device.parent.mkdir(exist_ok=True)
+            device.touch()
+        limit = "unlimited" if memlock_bytes is None else str(memlock_bytes)
+        (folder / "limits").write_text(
+            "Limit                     Soft Limit           Hard Limit           Units     \n"
+            f"Max locked memory         {limit:<20} {limit:<20} bytes     \n"
+        )
 
     def end(self, process_id: int) -> None:
         shutil.rmtree(self.procfs / str(process_id))

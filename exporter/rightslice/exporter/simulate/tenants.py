@@ -32,10 +32,13 @@ class Tenants:
     ) -> None:
         self._tree = tree
         self._workloads = scenario.workloads
+        self._verbs = tuple(
+            f"/dev/infiniband/uverbs{number}" for number in range(len(scenario.nics))
+        )
         self._start_seconds = start_seconds
         self._tell_pods = tell_pods
         self._process_ids = {
-            each.name: tuple(_process_ids(scenario.cards, each.name)) for each in scenario.workloads
+            each.name: tuple(process_ids(scenario.cards, each.name)) for each in scenario.workloads
         }
         self._there: set[str] = set()
         self._listed: set[str] | None = None
@@ -84,6 +87,13 @@ class Tenants:
                 start_ticks=int(workload.since_seconds) + 1,
                 environment=workload.environment,
             )
+            if self._verbs:
+                self._tree.add_resources(
+                    process_id,
+                    self._verbs if workload.queue_pairs else (),
+                    self._verbs if workload.sees_rdma_devices else (),
+                    workload.memlock_bytes,
+                )
         if workload.kind == POD:
             container = {workload.container: workload.container_id}
             self._tree.add_pod(workload.namespace, workload.pod, workload.pod_uid, container)
@@ -126,7 +136,7 @@ def _mounts(workload: SimulatedWorkload) -> tuple[str, ...]:
     return tuple(f"/{each}" for each in V1_CONTROLLERS) if workload.cgroups == "v1" else ("",)
 
 
-def _process_ids(cards: Iterable[SimulatedCard], workload: str) -> Iterable[int]:
+def process_ids(cards: Iterable[SimulatedCard], workload: str) -> Iterable[int]:
     """Give the processes of a workload; one may be on several cards."""
     found = (each.pid for card in cards for each in card.processes if each.workload == workload)
     return dict.fromkeys(found)

@@ -34,7 +34,9 @@ class SimulatedWorkload:
 
     `cards` are those that were granted to it, by position. The kubelet goes on to list a pod for
     `listed_seconds` after its end. A hidden one's processes are not in procfs. `log` is what its
-    container writes.
+    container writes. `variables` are of its environment, beside those that its kind and limits
+    bring. Each of its processes holds so many `queue_pairs` on each RDMA device, and may lock so
+    much memory, without end for None.
     """
 
     name: str
@@ -57,6 +59,10 @@ class SimulatedWorkload:
     until_seconds: float = math.inf
     listed_seconds: float = 0.0
     log: tuple[LogLine, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    queue_pairs: int = 0
+    memlock_bytes: int | None = None
+    sees_rdma_devices: bool = True
     # After its start, when the kernel kills a process of it at the limit of its cgroup.
     kills_seconds: tuple[float, ...] = ()
 
@@ -115,7 +121,7 @@ class SimulatedWorkload:
             variables["SLURM_JOB_USER"] = self.namespace
             variables["SLURM_JOB_ACCOUNT"] = self.account
             variables["SLURM_JOB_GPUS"] = ",".join(map(str, self.cards))
-        return variables
+        return variables | dict(self.variables)
 
     def _container_folder(self) -> str:
         if self.cgroups == "systemd":

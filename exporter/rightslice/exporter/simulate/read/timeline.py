@@ -3,14 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rightslice.exporter.simulate.card import SimulatedCard
+from rightslice.exporter.simulate.card import ScenarioError, SimulatedCard
 from rightslice.exporter.simulate.read.cards import ecc_of, faults_of
-from rightslice.exporter.simulate.read.section import Section
+from rightslice.exporter.simulate.read.section import Section, is_number
 from rightslice.exporter.simulate.read.slices import MIG_KEYS, mig_of
 from rightslice.exporter.simulate.timeline import DRIVER_STATES, Event
 
 CARD_CHANGES = ("faults", "xid", "mig", "listed", "ecc")
-EVENT_KEYS = ("at_seconds", "card", "driver", *CARD_CHANGES)
+EVENT_KEYS = ("at_seconds", "card", "driver", "nodes", *CARD_CHANGES)
+
+
+def is_on_node(place: str, value: Any, node: int) -> bool:
+    """Tell whether an event happens on a node of its scenario: on all if it names none."""
+    if not isinstance(value, dict) or "nodes" not in value:
+        return True
+    nodes = value["nodes"]
+    if not isinstance(nodes, list) or not all(is_number(each) and each >= 1 for each in nodes):
+        raise ScenarioError(f"{place}: nodes is {nodes!r}; want a list of numbers from 1")
+    return node in nodes
 
 
 def event_of(place: str, value: Any, cards: Sequence[SimulatedCard], name: str) -> Event:

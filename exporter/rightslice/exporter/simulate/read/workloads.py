@@ -35,6 +35,10 @@ WORKLOAD_KEYS = (
     "user_id",
     "cpu_cores",
     "labels",
+    "environment",
+    "queue_pairs",
+    "memlock_bytes",
+    "rdma_devices",
     "memory_limit_mib",
     "hidden",
     "since_seconds",
@@ -79,7 +83,11 @@ def workload_of(place: str, value: Any, key: str) -> SimulatedWorkload:
         account=row.text("account", ""),
         user_id=row.whole("user_id", 0),
         cpu_cores=row.level("cpu_cores", f"{key}/{name} cpu") or NEVER,
-        labels=_labels(row),
+        labels=_texts(row, "labels"),
+        variables=_texts(row, "environment"),
+        queue_pairs=row.whole("queue_pairs", 0),
+        memlock_bytes=row.whole("memlock_bytes") if "memlock_bytes" in row else None,
+        sees_rdma_devices=row.flag("rdma_devices", default=True),
         memory_limit_mib={
             source: limits.whole(source) for source in LIMIT_SOURCES if source in limits
         }
@@ -124,13 +132,14 @@ def _kills(row: Section) -> Iterator[float]:
         yield float(seconds)
 
 
-def _labels(row: Section) -> dict[str, str]:
-    if "labels" not in row:
+def _texts(row: Section, key: str) -> dict[str, str]:
+    """Read a mapping of names to texts; nothing for a missing key."""
+    if key not in row:
         return {}
-    labels = row.required("labels")
-    if not isinstance(labels, dict):
-        raise row.wrong("labels", "a mapping of label names to texts")
-    for name, text in labels.items():
+    texts = row.required(key)
+    if not isinstance(texts, dict):
+        raise row.wrong(key, f"a mapping of {key} by name to texts")
+    for name, text in texts.items():
         if not isinstance(text, str):
-            raise row.wrong("labels", f'a text for {name}, in quotes: "{str(text).lower()}"')
-    return {str(name): text for name, text in labels.items()}
+            raise row.wrong(key, f'a text for {name}, in quotes: "{str(text).lower()}"')
+    return {str(name): text for name, text in texts.items()}
