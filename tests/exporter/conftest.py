@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from support.simulated import START_SECONDS, Simulate, SimulatedNode, simulated_scenario
+from support.sysfs_tree import SysfsTree
 
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.host import Host
@@ -26,3 +28,9 @@ def simulate() -> Iterator[Simulate]:
             return SimulatedNode(clock, library, Host("node-a", NOWHERE, clock.clock()))
 
         yield start
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> SysfsTree:
+    """A sysfs with nothing in it yet."""
+    return SysfsTree(tmp_path)

@@ -28,24 +28,39 @@ GOLDEN = Path(__file__).parent / "golden"
 ROUNDS = 150
 SCENARIOS = (
     "card-missing",
+    "congestion-without-pause",
+    "counter-reset",
+    "counter-wrap",
+    "deadlock-suspicion",
+    "degraded-link",
     "docker-node",
     "driver-reload",
+    "far-nic",
     "five-tenants",
     "hung-driver",
+    "incast",
     "late-driver",
+    "link-flap",
+    "loss",
     "lost-card",
     "mig-empty",
     "mig-fragmented",
     "mig-two-ci",
     "mig-unprivileged",
     "mixed-models",
+    "mixed-nics",
     "mps",
+    "nccl-on-tcp",
+    "nic-driver-reload",
     "nvlink-job",
     "out-of-memory",
     "oversold",
+    "pfc-storm-received",
+    "pfc-storm-sent",
     "pid-namespace-hidden",
     "pods-come-and-go",
     "short-beside-long",
+    "slow-receiver",
     "slurm-node",
     "throttling",
     "unified-memory",
@@ -61,9 +76,15 @@ def page_of(name: str) -> str:
     """Play a scenario, and give the whole page of its end."""
     clock = ManualClock(START_SECONDS)
     scenario, read = load_scenario(name), in_threads()
-    with simulated_machine(scenario, clock.clock()) as (_, paths):
+    with simulated_machine(scenario, clock.clock()) as machine:
         sampler = Sampler(
-            Host("node-a", paths, clock.clock()),
+            Host(
+                "node-a",
+                machine.paths,
+                clock.clock(),
+                network_options=machine.network.options,
+                network_calls=machine.network.calls,
+            ),
             {collector: load(collector) for collector in REPEATABLE_COLLECTORS},
             clock.clock(),
             IDENTITY,

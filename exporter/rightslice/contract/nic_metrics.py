@@ -111,8 +111,8 @@ RDMA_PORT_RATE_BYTES_PER_SECOND = MetricSpec(
     absent="while the port is not active: drivers then show a placeholder",
     source="sysfs",
 )
-RDMA_UNREADABLE_COUNTERS = MetricSpec(
-    "rightslice_rdma_unreadable_counters",
+RDMA_UNREADABLE_REGISTERS = MetricSpec(
+    "rightslice_rdma_unreadable_registers",
     Kind.GAUGE,
     Unit.NONE,
     "Counters of the port whose files are there, but tell no number: N/A, an error, nothing.",
@@ -120,8 +120,8 @@ RDMA_UNREADABLE_COUNTERS = MetricSpec(
     absent="where no counter is known",
     source="sysfs",
 )
-RDMA_COUNTER_SATURATED = MetricSpec(
-    "rightslice_rdma_counter_saturated",
+RDMA_REGISTER_SATURATED = MetricSpec(
+    "rightslice_rdma_register_saturated",
     Kind.GAUGE,
     Unit.NONE,
     "1; a register that stands at its end and counts no further until somebody resets it.",
@@ -129,8 +129,8 @@ RDMA_COUNTER_SATURATED = MetricSpec(
     absent="for counters that count",
     source=PORT_FILES,
 )
-RDMA_COUNTER_RESETS_TOTAL = MetricSpec(
-    "rightslice_rdma_counter_resets_total",
+RDMA_REGISTER_RESETS_TOTAL = MetricSpec(
+    "rightslice_rdma_register_resets_total",
     Kind.COUNTER,
     Unit.NONE,
     "Times at which counters of the port began anew, as after a reload of the driver.",
@@ -138,8 +138,8 @@ RDMA_COUNTER_RESETS_TOTAL = MetricSpec(
     absent="where no counter is known",
     source="sysfs",
 )
-NETDEV_COUNTER_RESETS_TOTAL = MetricSpec(
-    "rightslice_rdma_nic_counter_resets_total",
+NETDEV_REGISTER_RESETS_TOTAL = MetricSpec(
+    "rightslice_rdma_nic_register_resets_total",
     Kind.COUNTER,
     Unit.NONE,
     "Times at which the interface's ethtool counters began anew, as after a reload of the driver.",

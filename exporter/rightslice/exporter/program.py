@@ -7,11 +7,13 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rightslice.exporter import logs
 from rightslice.exporter.collectors import load
 from rightslice.exporter.host.clock import Clock, real_clock
 from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.net.network_calls import NetworkCalls
 from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.server import Server
@@ -49,7 +51,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _run(settings: Settings) -> int:
     clock = real_clock()
     if settings.scenario is None:
-        return _serve(settings, settings.paths, clock)
+        return _serve(settings, settings.paths, clock, NetworkCalls())
     # Only here: the agent proper needs none of the simulation.
     from rightslice.exporter.simulate.machine import simulated_machine
     from rightslice.exporter.simulate.scenario import ScenarioError, load_scenario
@@ -59,11 +61,13 @@ def _run(settings: Settings) -> int:
     except ScenarioError as error:
         print(f"rightslice-exporter: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_BAD_SCENARIO
-    with simulated_machine(scenario, clock) as (_, paths):
-        return _serve(settings, paths, clock)
+    with simulated_machine(scenario, clock) as machine:
+        network = machine.network
+        of_node = replace(settings, network_options=network.options)
+        return _serve(of_node, machine.paths, clock, network.calls)
 
 
-def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
+def _serve(settings: Settings, paths: Paths, clock: Clock, calls: NetworkCalls) -> int:
     client = settings.pods_client
     sampler = Sampler(
         Host(
@@ -73,6 +77,8 @@ def _serve(settings: Settings, paths: Paths, clock: Clock) -> int:
             client.fetch if client is not None else None,
             settings.timeslice_seconds,
             settings.oom_options,
+            settings.network_options,
+            calls,
         ),
         {name: load(name) for name in settings.collectors},
         clock,

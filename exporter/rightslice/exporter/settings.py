@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rightslice.exporter.collectors import ENABLED
+from rightslice.exporter.host.net.network_options import NO_NETWORK, NetworkOptions
 from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.paths import Paths
+from rightslice.exporter.network_flags import (
+    add_network_flags,
+    given_network_flags,
+    network_options,
+)
 from rightslice.exporter.oom_flags import add_oom_flags, given_oom_flags, oom_options
 
 if TYPE_CHECKING:
@@ -59,6 +65,7 @@ class Settings:
     pods_client: "PodsClient | None"
     timeslice_seconds: float
     oom_options: OomOptions
+    network_options: NetworkOptions
     min_cards: int
     scenario: str | None
     log_level: str
@@ -226,6 +233,7 @@ def parser() -> argparse.ArgumentParser:
         )
     _add_kubelet_flags(flags)
     add_oom_flags(flags)
+    add_network_flags(flags)
     flags.add_argument(
         "--readiness.min-gpus",
         dest="min_cards",
@@ -368,7 +376,7 @@ def _idle_flags(flags: argparse.ArgumentParser, given: argparse.Namespace) -> It
             if (name := action.option_strings[0]).startswith("--path.")
             and str(getattr(given, action.dest)) != action.default
         ]
-        idle = [*of_this_machine, *oom_flags]
+        idle = [*of_this_machine, *oom_flags, *given_network_flags(given)]
         if idle:
             yield f"{', '.join(idle)} has no effect with --simulate: the simulated node has its own"
     if oom_flags and not given.collector_oom:
@@ -413,6 +421,10 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         options = oom_options(given)
     except ValueError as error:
         flags.error(f"--oom.patterns: {error}")
+    try:
+        of_network = network_options(given)
+    except ValueError as error:
+        flags.error(f"--topology.file: {error}")
     return Settings(
         listen_host=given.listen[0],
         listen_port=given.listen[1],
@@ -431,6 +443,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         pods_client=client,
         timeslice_seconds=given.timeslice_seconds,
         oom_options=OomOptions() if given.scenario else options,
+        network_options=NO_NETWORK if given.scenario else of_network,
         min_cards=given.min_cards,
         scenario=given.scenario,
         log_level=given.log_level,

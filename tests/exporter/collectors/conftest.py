@@ -20,11 +20,16 @@ def start_machine() -> Iterator[Callable[[Scenario], SimulatedNode]]:
 
         def start(scenario: Scenario) -> SimulatedNode:
             clock = ManualClock(START_SECONDS)
-            machine = simulated_machine(scenario, clock.clock())
-            library, paths = stack.enter_context(machine)
-            host = Host("node-a", paths, clock.clock())
+            machine = stack.enter_context(simulated_machine(scenario, clock.clock()))
+            host = Host(
+                "node-a",
+                machine.paths,
+                clock.clock(),
+                network_options=machine.network.options,
+                network_calls=machine.network.calls,
+            )
             stack.callback(host.attribution.close)
-            return SimulatedNode(clock, library, host)
+            return SimulatedNode(clock, machine.library, host)
 
         yield start
 

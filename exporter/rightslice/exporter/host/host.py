@@ -7,6 +7,16 @@ from rightslice.exporter.host.attribution import Attribution
 from rightslice.exporter.host.clock import Clock, real_clock
 from rightslice.exporter.host.kernel_log import KernelLog
 from rightslice.exporter.host.kubelet.kubelet_pods import FetchPods
+from rightslice.exporter.host.net.asleep import RdmaSleep
+from rightslice.exporter.host.net.dcb_priorities import DcbPriorities
+from rightslice.exporter.host.net.ethtool import Ethtool
+from rightslice.exporter.host.net.netlink import Netlink
+from rightslice.exporter.host.net.network import Network
+from rightslice.exporter.host.net.network_calls import NetworkCalls
+from rightslice.exporter.host.net.network_options import NetworkOptions
+from rightslice.exporter.host.net.port_now import ports_of
+from rightslice.exporter.host.net.rdma_netlink import NETLINK_RDMA, RdmaNetlink
+from rightslice.exporter.host.net.topology import Topology
 from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.session import NvmlSession
 from rightslice.exporter.host.oom.file_targets import FileTargets
@@ -18,7 +28,7 @@ from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.oom.reports import Reports
 from rightslice.exporter.host.oom.targets import ContainerTargets, Targets
 from rightslice.exporter.host.paths import Paths
-from rightslice.exporter.host.pci import PciBuses
+from rightslice.exporter.host.pci import PciBuses, kernel_bus_id
 from rightslice.exporter.host.process import OwnProcess
 from rightslice.exporter.host.xid_source import DriverEvents, XidSource
 from rightslice.exporter.timeslice import SLICE_SECONDS
@@ -35,6 +45,8 @@ class Host:
     fetch_pods: FetchPods | None = None
     timeslice_seconds: float = SLICE_SECONDS
     oom_options: OomOptions = field(default_factory=OomOptions)
+    network_options: NetworkOptions = field(default_factory=NetworkOptions)
+    network_calls: NetworkCalls = field(default_factory=NetworkCalls)
     # How many pages were read whole; what must be read before it changes waits for that.
     scrape_count: int = 0
     ooms: Ooms = field(init=False)
@@ -44,6 +56,8 @@ class Host:
     driver_events: DriverEvents = field(init=False)
     xids: XidSource = field(init=False)
     pci: PciBuses = field(init=False)
+    network: Network = field(init=False)
+    rdma_sleep: RdmaSleep = field(init=False)
 
     def __post_init__(self) -> None:
         self.attribution = Attribution(self.paths, self.clock, self.fetch_pods)
@@ -54,6 +68,25 @@ class Host:
         self.xids = XidSource(self.nvml, self.driver_events, log, self.clock)
         self.pci = PciBuses(self.paths.sysfs)
         self.ooms = self._made_ooms()
+        self.network = self._made_network()
+        self.rdma_sleep = RdmaSleep(
+            self.attribution,
+            lambda: ports_of(self.network.rdma),
+            RdmaNetlink(self.network_calls.rdma or Netlink(NETLINK_RDMA)),
+            lambda: len(self.nvml.cards),
+            self.clock,
+        )
+
+    def _made_network(self) -> Network:
+        return Network(
+            self.paths.sysfs,
+            self.clock,
+            Ethtool(self.network_calls.ethtool, now_seconds=self.clock.monotonic_seconds),
+            DcbPriorities(self.network_calls.dcb).enabled,
+            lambda: {uuid: kernel_bus_id(bus_id) for bus_id, uuid in self.nvml.bus_ids.items()},
+            Topology(self.node, self.network_options),
+            self.network_options.excluded,
+        )
 
     def _made_ooms(self) -> Ooms:
         attribution, options, reports = self.attribution, self.oom_options, Reports()

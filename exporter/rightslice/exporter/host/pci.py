@@ -31,6 +31,12 @@ class PciBuses(NodePart):
         return sum(_is_card(device) for device in devices)
 
 
+def kernel_bus_id(bus_id: str) -> str:
+    """Spell a driver's address as the kernel does: four digits of domain, and small letters."""
+    domain, _, rest = bus_id.partition(":")
+    return f"{domain[-4:]}:{rest}".lower()
+
+
 def _is_card(device: Path) -> bool:
     if _word(device / "vendor") != VENDOR or not _word(device / "class").startswith(DISPLAY_CLASS):
         return False

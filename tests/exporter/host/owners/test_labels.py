@@ -38,6 +38,22 @@ def test_protection_is_said_in_one_of_two_words(text: str, is_protected: bool | 
 
 
 @pytest.mark.parametrize(
+    ("text", "is_meant"),
+    [("off", False), ("Off", False), ("on", True), ("false", None), ("", None)],
+)
+def test_whether_rdma_is_meant_is_said_in_one_of_two_words(
+    text: str, is_meant: bool | None
+) -> None:
+    assert details_of_labels({"rightslice.io/rdma": text}).is_rdma_meant is is_meant
+
+
+def test_of_two_sources_the_first_that_tells_of_rdma_counts() -> None:
+    silent, off, on = Details(), Details(is_rdma_meant=False), Details(is_rdma_meant=True)
+
+    assert joined(silent, off, on).is_rdma_meant is False
+
+
+@pytest.mark.parametrize(
     ("text", "size"),
     [
         ("8Gi", 8 * GIB),

@@ -8,6 +8,7 @@ from rightslice.exporter.host.quantity import parse_quantity
 
 PREFIX = "rightslice.io/"
 PROTECTED = {"true": True, "false": False}
+RDMA = {"on": True, "off": False}
 
 
 def details_of_labels(labels: Mapping[str, str]) -> Details:
@@ -22,6 +23,7 @@ def details_of_labels(labels: Mapping[str, str]) -> Details:
         team=label_text(ours.get("team", "")),
         is_protected=PROTECTED.get(ours.get("protected", "").lower()),
         memory_limits={} if limit is None else {SOURCE_LABEL: limit},
+        is_rdma_meant=RDMA.get(ours.get("rdma", "").lower()),
     )
 
 
@@ -44,4 +46,5 @@ def joined(*sources: Details) -> Details:
         team=next((s.team for s in sources if s.team), ""),
         is_protected=next((s.is_protected for s in sources if s.is_protected is not None), None),
         memory_limits=limits,
+        is_rdma_meant=next((s.is_rdma_meant for s in sources if s.is_rdma_meant is not None), None),
     )

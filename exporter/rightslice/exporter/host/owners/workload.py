@@ -45,6 +45,7 @@ class Details:
     """What is known of a workload beyond its name; empty where nobody tells.
 
     `memory_limits` are promises in bytes of card memory, by their source: hami, mps, label.
+    `is_rdma_meant` is False for one that is meant to use TCP between nodes.
     """
 
     workload_class: str = ""
@@ -53,6 +54,7 @@ class Details:
     team: str = ""
     is_protected: bool | None = None
     memory_limits: dict[str, int] = field(default_factory=dict)
+    is_rdma_meant: bool | None = None
 
 
 NOTHING_KNOWN = Details()

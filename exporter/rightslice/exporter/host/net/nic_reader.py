@@ -1,0 +1,219 @@
+"""One network interface by ethtool's statistics: its counters, and how pause frames hold it."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rightslice.exporter.host.clock import Clock
+from rightslice.exporter.host.net.ethtool import NO_SUCH_NETDEV, Ethtool, Statistics
+from rightslice.exporter.host.net.netdevs import Carrier, Netdev, bytes_per_second, read_carrier
+from rightslice.exporter.host.net.pfc_share import (
+    PACED_DRIVERS,
+    PauseCounters,
+    PauseFollower,
+    PauseShare,
+)
+from rightslice.exporter.host.net.pfc_sight import Sight, sight_of, sight_of_error
+from rightslice.exporter.host.net.register import Register
+from rightslice.exporter.host.part import NodePart
+from rightslice.exporter.host.reading_error import ReadingError
+from rightslice.facts.nics import ETHTOOL, CounterRow, find_nic_driver
+
+# What changes by somebody's hand, and whose reading makes others wait, is read seldom.
+SETTINGS_SECONDS = 30.0
+RECEIVED, TRANSMITTED = DIRECTIONS = ("received", "transmitted")
+PRIORITIES = tuple(str(priority) for priority in range(8))
+PAUSE_FRAMES = "pfc_pause_frames_received_total"
+# What a priority carries: of one that never carried anything there is nothing to tell. Pauses that
+# are counted and were never seen are told: 0 of them is not the same as nobody counting.
+TRAFFIC_PREFIX = "pfc_priority_"
+STRINGS_WHILE_ON = frozenset(("mlx5_core",))
+NOTHING = PauseCounters(None, None, None)
+Key = tuple[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class NicReading:
+    """What an interface tells now. `enabled` says of priorities whether PFC is on, where known.
+
+    Of priorities that never carried anything, `values` has their pauses only, and `shares` nothing.
+    """
+
+    values: list[tuple[CounterRow, float]]
+    enabled: dict[str, bool]
+    shares: list[tuple[str, str, PauseShare]]
+    reset_growth: int
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Where in a set of statistics the rows are. Made anew when the names change."""
+
+    names: tuple[str, ...]
+    places: list[tuple[int, CounterRow, Register]]
+
+
+@dataclass(eq=False)
+class NicReader(NodePart):
+    """Reads one interface. All share a lane: the kernel lets one at a time read, whoever asks.
+
+    `enabled_by_kernel` gives the priorities with PFC by the kernel's DCB; None where it tells
+    nothing. `lock` is one for all that share the two. For one thread, and where a lane ends while
+    the next one begins, for two; `sight` may be read from any.
+    """
+
+    sysfs: Path
+    netdev: Netdev
+    ethtool: Ethtool
+    enabled_by_kernel: Callable[[str], Mapping[str, bool] | None]
+    clock: Clock
+    sight: Sight | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _plan: _Plan | None = None
+    _registers: dict[CounterRow, Register] = field(default_factory=dict)
+    _followers: dict[tuple[str, str], PauseFollower] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)
+    _read_seconds: float | None = None
+    _settings_seconds: float = float("-inf")
+    _sure_seconds: float = float("-inf")
+    _bytes_per_second: int | None = None
+    _enabled: Mapping[str, bool] | None = None
+
+    asks_driver = False
+    lane = "ethtool"
+
+    def __post_init__(self) -> None:
+        self.id = self.netdev.name
+        driver = find_nic_driver(self.netdev.driver)
+        self._rows = {} if driver is None else driver.rows[ETHTOOL]
+        self._is_paced = driver is not None and driver.id in PACED_DRIVERS
+
+    def read_link(self) -> tuple[Carrier, int | None]:
+        """Give the carrier, and the speed in bytes per second as of the last half minute."""
+        with self.lock:
+            self._read_settings(self.clock.monotonic_seconds())
+        return read_carrier(self.sysfs, self.id), self._bytes_per_second
+
+    def read(self) -> NicReading:
+        """Read the statistics. Raises ReadingError where the interface tells nothing."""
+        with self.lock:
+            return self._read()
+
+    def _read(self) -> NicReading:
+        try:
+            self._be_sure()
+            statistics = self.ethtool.statistics(self.id)
+        except ReadingError as error:
+            self.sight = sight_of_error(error, self.netdev)
+            self._read_seconds = None  # what has fallen when it comes back began anew
+            raise
+        now_seconds = self.clock.monotonic_seconds()
+        self._read_settings(now_seconds)
+        before_count = self._reset_count
+        values = dict(self._widened(statistics, now_seconds))
+        by_key = {row.key: value for row, value in values.items()}
+        enabled = self._enabled_priorities(by_key)
+        self.sight = sight_of(self.netdev, by_key, enabled)
+        self._used |= {row.priority for row, value in values.items() if row.priority and value}
+        shown = self._used | {priority for priority, is_on in enabled.items() if is_on}
+        return NicReading(
+            [
+                (row, value)
+                for row, value in values.items()
+                if row.priority is None
+                or row.priority in shown
+                or not row.metric.startswith(TRAFFIC_PREFIX)
+            ],
+            enabled,
+            [each for each in self._shares(by_key, now_seconds) if each[1] in shown],
+            int(self._reset_count > before_count),
+        )
+
+    def _be_sure(self) -> None:
+        """Raise ReadingError where the name is another interface's here.
+
+        In a container's own network there may be one called as the host's, which sysfs shows.
+        """
+        now_seconds = self.clock.monotonic_seconds()
+        if now_seconds - self._sure_seconds < SETTINGS_SECONDS:
+            return
+        try:
+            bus = self.ethtool.driver(self.id).bus
+        except ReadingError as error:
+            if error.reason == NO_SUCH_NETDEV:
+                raise
+            bus = ""  # nobody says otherwise
+        if bus and self.netdev.pci_bus_id and bus != self.netdev.pci_bus_id:
+            raise ReadingError(
+                NO_SUCH_NETDEV,
+                f"{self.id} is {bus} in this network namespace, and {self.netdev.pci_bus_id} on "
+                "the node: run the exporter with the host's network (in Kubernetes hostNetwork: "
+                "true)",
+            )
+        self._sure_seconds = now_seconds
+
+    def _read_settings(self, now_seconds: float) -> None:
+        if now_seconds - self._settings_seconds < SETTINGS_SECONDS:
+            return
+        self._settings_seconds = now_seconds
+        self._bytes_per_second = bytes_per_second(self.sysfs, self.id)
+        before, self._enabled = self._enabled, self.enabled_by_kernel(self.id)
+        if self._enabled != before:  # names may be others, as many as before
+            self.ethtool.distrust_names(self.id)
+
+    def _widened(
+        self, statistics: Statistics, now_seconds: float
+    ) -> Iterator[tuple[CounterRow, float]]:
+        """Give each row's value; of rows that go by several names, the first that is there."""
+        if self._plan is None or self._plan.names is not statistics.names:
+            self._plan = self._made_plan(statistics.names)
+        before_seconds, self._read_seconds = self._read_seconds, now_seconds
+        elapsed_seconds = 0.0 if before_seconds is None else now_seconds - before_seconds
+        for place, row, register in self._plan.places:
+            whole = register.take(statistics.values[place], elapsed_seconds, self._bytes_per_second)
+            yield row, row.scaled(whole)
+
+    def _made_plan(self, names: tuple[str, ...]) -> _Plan:
+        """Find the rows among the names. A row that was there before goes on with its register."""
+        rows: dict[CounterRow, int] = {}
+        for place, name in enumerate(names):
+            row = self._rows.get(name)
+            if row is not None:
+                rows.setdefault(row, place)
+        self._registers = {row: self._registers.get(row) or Register(row) for row in rows}
+        return _Plan(names, [(place, row, self._registers[row]) for row, place in rows.items()])
+
+    @property
+    def _reset_count(self) -> int:
+        return sum(each.reset_count for each in self._registers.values())
+
+    def _enabled_priorities(self, values: Mapping[Key, float]) -> dict[str, bool]:
+        """Say of priorities whether PFC is on: by the kernel, else by the driver's strings.
+
+        mlx5 has strings of pauses only for priorities for which it is on.
+        """
+        if self._enabled is not None:
+            return dict(self._enabled)
+        if self.netdev.driver not in STRINGS_WHILE_ON:
+            return {}
+        on = {labels[0] for metric, labels in values if metric == PAUSE_FRAMES}
+        return {priority: priority in on for priority in PRIORITIES} if on else {}
+
+    def _shares(
+        self, values: Mapping[Key, float], now_seconds: float
+    ) -> Iterator[tuple[str, str, PauseShare]]:
+        """Give direction, priority and share of each priority with counters of pauses."""
+        for direction in DIRECTIONS:
+            for priority in PRIORITIES:
+                counters = PauseCounters(
+                    values.get((f"pfc_pause_{direction}_seconds_total", (priority,))),
+                    values.get((f"pfc_pause_frames_{direction}_total", (priority,))),
+                    values.get((f"pfc_pause_{direction}_transitions_total", (priority,))),
+                )
+                if counters != NOTHING:
+                    follower = self._followers.setdefault(
+                        (direction, priority), PauseFollower(self._is_paced)
+                    )
+                    share = follower.take(counters, now_seconds, self._bytes_per_second)
+                    yield direction, priority, share
