@@ -31,6 +31,13 @@ def add_network_flags(flags: argparse.ArgumentParser) -> None:
         "the fabric manager may use (default: none)",
     )
     flags.add_argument(
+        "--rdma.idle-priorities",
+        dest="rdma_idle_priorities",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="tell of priorities as well that never carried anything, some hundred series a port",
+    )
+    flags.add_argument(
         "--topology.file",
         dest="topology_file",
         type=path,
@@ -78,4 +85,5 @@ def network_options(given: argparse.Namespace) -> NetworkOptions:
         given.topology_lldp_file,
         given.path_lldpd_socket,
         given.rdma_exclude,
+        given.rdma_idle_priorities,
     )

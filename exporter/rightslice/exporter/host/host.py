@@ -86,6 +86,7 @@ class Host:
             lambda: {uuid: kernel_bus_id(bus_id) for bus_id, uuid in self.nvml.bus_ids.items()},
             Topology(self.node, self.network_options),
             self.network_options.excluded,
+            self.network_options.shows_idle_priorities,
         )
 
     def _made_ooms(self) -> Ooms:

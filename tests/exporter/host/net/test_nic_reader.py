@@ -413,3 +413,13 @@ def test_rows_are_told_with_their_labels(start: Start) -> None:
     row: CounterRow = reading.values[0][0]
 
     assert dict(row.labels) == {"initiator": "remote"}
+
+
+def test_priorities_that_carry_nothing_are_told_where_somebody_wants_them(start: Start) -> None:
+    names = {f"rx_prio{priority}_bytes": 0 for priority in range(8)}
+    bench = start(rows(**{**names, "rx_prio2_bytes": 5}))
+    metric = "pfc_priority_receive_bytes_total"
+
+    assert [of(bench.read(), metric, priority) for priority in ("1", "2")] == [None, 5]
+    bench.reader.shows_idle = True
+    assert [of(bench.read(), metric, priority) for priority in ("1", "2")] == [0, 5]

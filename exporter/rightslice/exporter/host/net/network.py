@@ -39,6 +39,7 @@ class Network(NodePart):
     cards: Callable[[], Mapping[str, str]]
     topology: Topology
     excluded: tuple[str, ...] = ()
+    shows_idle_priorities: bool = False
     rdma: tuple[RdmaReader, ...] = ()
     nics: tuple[NicReader, ...] = ()
     _found_seconds: float = field(default=float("-inf"))
@@ -84,6 +85,7 @@ class Network(NodePart):
             self.ethtool,
             self.enabled_by_kernel,
             self.clock,
+            self.shows_idle_priorities,
             lock=self._ethtool_lock,
         )
 

@@ -11,13 +11,15 @@ class NetworkOptions:
     """`topology_file` is the operator's own, `lldp_file` what lldpcli wrote; None for none.
 
     `lldpd_socket` is asked only where there is no `lldp_file`. `excluded` are patterns of names of
-    RDMA devices of which no file is read.
+    RDMA devices of which no file is read. `shows_idle_priorities` has priorities told that never
+    carried anything.
     """
 
     topology_file: Path | None = None
     lldp_file: Path | None = None
     lldpd_socket: Path = LLDPD_SOCKET
     excluded: tuple[str, ...] = ()
+    shows_idle_priorities: bool = False
 
 
 # For a simulated node, of whose cables nobody here tells.

@@ -59,7 +59,8 @@ class NicReader(NodePart):
     """Reads one interface. All share a lane: the kernel lets one at a time read, whoever asks.
 
     `enabled_by_kernel` gives the priorities with PFC by the kernel's DCB; None where it tells
-    nothing. `lock` is one for all that share the two. For one thread, and where a lane ends while
+    nothing. `shows_idle` has priorities told that never carried anything. `lock` is one for all
+    that share what they ask. For one thread, and where a lane ends while
     the next one begins, for two; `sight` may be read from any.
     """
 
@@ -68,6 +69,7 @@ class NicReader(NodePart):
     ethtool: Ethtool
     enabled_by_kernel: Callable[[str], Mapping[str, bool] | None]
     clock: Clock
+    shows_idle: bool = False
     sight: Sight | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     _plan: _Plan | None = None
@@ -117,6 +119,8 @@ class NicReader(NodePart):
         self.sight = sight_of(self.netdev, by_key, enabled)
         self._used |= {row.priority for row, value in values.items() if row.priority and value}
         shown = self._used | {priority for priority, is_on in enabled.items() if is_on}
+        if self.shows_idle:
+            shown |= set(PRIORITIES)
         return NicReading(
             [
                 (row, value)
