@@ -27,7 +27,8 @@ LABELS = {
     "we watched: what it says before is its own start-up.",
     "gpu": "Index of the card on its node. It may change with a restart; `uuid` does not.",
     "name": "Model of the card, as NVML writes it.",
-    "pci_bus_id": "Place of the card on the PCI bus.",
+    "pci_bus_id": "Place of the card on the PCI bus; empty where a line of the kernel log does not "
+    "tell it.",
     "driver_version": "Version of the driver.",
     "mig": "`enabled` or `disabled`; empty where the card has no MIG.",
     "virtualization": "`none`, `passthrough`, `vgpu` (this is a guest), `host_vgpu` or "
@@ -85,9 +86,9 @@ LABELS = {
     "read: for a card its UUID, `self` (this process), `pci` (the "
     "buses), `events` (what the driver reports), `xid` (the errors of both sources), `owners` "
     "(names), `environments` (of processes), `kubelet`, `kubelet_pods`, `oom_logs`, `oom_files`, "
-    "`oom_kills` and `oom` (memory that ran out), `network`, `rdma_idle`, an RDMA device or a "
-    "network interface; for `nvml` empty, and for a card that cannot be opened its `index` in the "
-    "driver's list.",
+    "`oom_kills` and `oom` (memory that ran out), `network`, `nic_events`, `rdma_idle`, an "
+    "RDMA device or a network interface; for `nvml` empty, and for a card that cannot be opened "
+    "its `index` in the driver's list.",
     "reason": "Why it failed (`lost`, `stuck`, `permission`, `blocked`, `driver`, "
     "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`; of the kubelet `absent`, "
     "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`; of the "
@@ -116,7 +117,9 @@ LABELS = {
     "lane": "Lane of the link, `0` to `3`.",
     "cos": "Class of service, which is a queue of the card, `0` to `7`.",
     "side": "Which end saw a fault: `local` or `remote`.",
-    "event": "What happened to the module in the card's cage, or to doorbells.",
+    "event": "What happened to the module in the card's cage, or to doorbells; in the kernel log "
+    "`firmware_health`, `slot_power`, `module_high_temperature`, `module_fault` or "
+    "`command_failed`.",
     "initiator": "Who began: `local` or `remote`.",
     "transport": "Transport of the queue pair: `rc`, `uc`, `ud`, `xrc`.",
     "version": "Version of the program.",

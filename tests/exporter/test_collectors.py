@@ -10,7 +10,15 @@ from rightslice.exporter import collectors
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.simulate.card import Mig, SimulatedCard
 
-OF_THE_NODE = {"driver_events", "network", "own_process", "pci_cards", "rdma_idle", "xid"}
+OF_THE_NODE = {
+    "driver_events",
+    "network",
+    "nic_events",
+    "own_process",
+    "pci_cards",
+    "rdma_idle",
+    "xid",
+}
 OF_SOME_NODES = {"kubelet", "kubelet_pods", "rdma", "rdma_nic"}
 NOT_OF_EVERY_CARD = (
     OF_THE_NODE

@@ -183,6 +183,15 @@ RDMA_NIC_LINK_SPEED_BYTES_PER_SECOND = MetricSpec(
     absent="while it is down, and where it is not known",
     source="sysfs",
 )
+RDMA_NIC_KERNEL_EVENTS_TOTAL = MetricSpec(
+    "rightslice_rdma_nic_kernel_events_total",
+    Kind.COUNTER,
+    Unit.NONE,
+    "Events of a network card's health that its driver wrote into the kernel log since we started.",
+    ("pci_bus_id", "event"),
+    absent="for drivers other than mlx5, and while the kernel log cannot be read",
+    source="kernel log",
+)
 PFC_ENABLED = MetricSpec(
     "rightslice_pfc_enabled",
     Kind.GAUGE,

@@ -18,6 +18,7 @@ ENABLED = (
     "kubelet_pods",
     "mig",
     "network",
+    "nic_events",
     "oom",
     "own_process",
     "owners",

@@ -14,6 +14,7 @@ from rightslice.exporter.host.net.netlink import Netlink
 from rightslice.exporter.host.net.network import Network
 from rightslice.exporter.host.net.network_calls import NetworkCalls
 from rightslice.exporter.host.net.network_options import NetworkOptions
+from rightslice.exporter.host.net.nic_events import NicEvents
 from rightslice.exporter.host.net.port_now import ports_of
 from rightslice.exporter.host.net.rdma_netlink import NETLINK_RDMA, RdmaNetlink
 from rightslice.exporter.host.net.topology import Topology
@@ -57,6 +58,7 @@ class Host:
     xids: XidSource = field(init=False)
     pci: PciBuses = field(init=False)
     network: Network = field(init=False)
+    nic_events: NicEvents = field(init=False)
     rdma_sleep: RdmaSleep = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +71,11 @@ class Host:
         self.pci = PciBuses(self.paths.sysfs)
         self.ooms = self._made_ooms()
         self.network = self._made_network()
+        self.nic_events = NicEvents(
+            KernelLog(self.paths.kmsg, self.clock.monotonic_seconds),
+            lambda: self.network.rdma,
+            self.clock,
+        )
         self.rdma_sleep = RdmaSleep(
             self.attribution,
             lambda: ports_of(self.network.rdma),
