@@ -183,6 +183,26 @@ RDMA_NIC_LINK_SPEED_BYTES_PER_SECOND = MetricSpec(
     absent="while it is down, and where it is not known",
     source="sysfs",
 )
+RDMA_NIC_NETDEV_RECEIVE_BYTES_TOTAL = MetricSpec(
+    "rightslice_rdma_nic_netdev_receive_bytes_total",
+    Kind.COUNTER,
+    Unit.BYTES,
+    "Bytes that the kernel's network stack received on the interface, such as TCP; of mlx5 none of "
+    "RDMA's are among them.",
+    ("netdev",),
+    absent="where another network namespace hides the interface",
+    source="sysfs, statistics of the interface",
+)
+RDMA_NIC_NETDEV_TRANSMIT_BYTES_TOTAL = MetricSpec(
+    "rightslice_rdma_nic_netdev_transmit_bytes_total",
+    Kind.COUNTER,
+    Unit.BYTES,
+    "Bytes that the kernel's network stack sent on the interface, such as TCP; of mlx5 none of "
+    "RDMA's are among them.",
+    ("netdev",),
+    absent="where another network namespace hides the interface",
+    source="sysfs, statistics of the interface",
+)
 RDMA_NIC_KERNEL_EVENTS_TOTAL = MetricSpec(
     "rightslice_rdma_nic_kernel_events_total",
     Kind.COUNTER,
@@ -205,7 +225,8 @@ PFC_PAUSE_RECEIVED_PEAK_RATIO = MetricSpec(
     "rightslice_pfc_pause_received_peak_ratio",
     Kind.GAUGE,
     Unit.RATIO,
-    "Highest share of a second for which the peer stopped us, sampled in the trailing 130 s.",
+    "Highest share of a second, or of the sampling interval if that is longer, for which the peer "
+    "stopped us, in the trailing 130 s.",
     OF_PRIORITY,
     absent=NO_TIME,
     source=ETHTOOL_STATISTICS,
@@ -215,7 +236,8 @@ PFC_PAUSE_TRANSMITTED_PEAK_RATIO = MetricSpec(
     "rightslice_pfc_pause_transmitted_peak_ratio",
     Kind.GAUGE,
     Unit.RATIO,
-    "Highest share of a second for which we stopped the peer, sampled in the trailing 130 s.",
+    "Highest share of a second, or of the sampling interval if that is longer, for which we stopped "
+    "the peer, in the trailing 130 s.",
     OF_PRIORITY,
     absent=NO_TIME,
     source=ETHTOOL_STATISTICS,

@@ -16,6 +16,8 @@ from rightslice.contract.nic_metrics import (
     RDMA_NIC_CARRIER_CHANGES_TOTAL,
     RDMA_NIC_CARRIER_DOWN_TOTAL,
     RDMA_NIC_LINK_SPEED_BYTES_PER_SECOND,
+    RDMA_NIC_NETDEV_RECEIVE_BYTES_TOTAL,
+    RDMA_NIC_NETDEV_TRANSMIT_BYTES_TOTAL,
 )
 from rightslice.contract.spec import MetricSpec, Sample
 from rightslice.exporter.collector import Collector, every_part
@@ -49,10 +51,15 @@ def _link(reader: NicReader) -> Iterator[Sample]:
         yield Sample(RDMA_NIC_CARRIER, carrier.is_there, labels)
     if carrier.is_there and bytes_per_second is not None:
         yield Sample(RDMA_NIC_LINK_SPEED_BYTES_PER_SECOND, bytes_per_second, labels)
-    if carrier.loss_count is not None:
-        yield Sample(RDMA_NIC_CARRIER_DOWN_TOTAL, carrier.loss_count, labels, is_register=True)
-    if carrier.change_count is not None:
-        yield Sample(RDMA_NIC_CARRIER_CHANGES_TOTAL, carrier.change_count, labels, is_register=True)
+    traffic = reader.read_traffic()
+    for spec, total in (
+        (RDMA_NIC_CARRIER_DOWN_TOTAL, carrier.loss_count),
+        (RDMA_NIC_CARRIER_CHANGES_TOTAL, carrier.change_count),
+        (RDMA_NIC_NETDEV_RECEIVE_BYTES_TOTAL, traffic.received_bytes),
+        (RDMA_NIC_NETDEV_TRANSMIT_BYTES_TOTAL, traffic.transmitted_bytes),
+    ):
+        if total is not None:
+            yield Sample(spec, total, labels, is_register=True)
 
 
 def _statistics(reader: NicReader) -> Iterator[Sample]:
@@ -63,17 +70,18 @@ def _statistics(reader: NicReader) -> Iterator[Sample]:
     for priority, is_enabled in reading.enabled.items():
         yield Sample(PFC_ENABLED, is_enabled, (netdev, priority))
     for direction, priority, share in reading.shares:
-        yield from _share(SHARES[direction], (netdev, priority), share)
+        yield from _share(SHARES[direction], (netdev, priority), share, reader.netdev.pci_bus_id)
     yield Sample(NETDEV_REGISTER_RESETS_TOTAL, reading.reset_growth, (netdev,))
 
 
 def _share(
-    specs: tuple[MetricSpec, ...], labels: tuple[str, str], share: PauseShare
+    specs: tuple[MetricSpec, ...], labels: tuple[str, str], share: PauseShare, place: str
 ) -> Iterator[Sample]:
+    """Tell a share. Peaks of another interface that had the name before are not this one's."""
     values = (share.ratio, share.bound_ratio, share.mean_seconds)
     for spec, value in zip(specs, values, strict=True):
         if value is not None:
-            yield Sample(spec, value, labels)
+            yield Sample(spec, value, labels, subject=place)
 
 
 COLLECTOR = Collector(
@@ -87,6 +95,8 @@ COLLECTOR = Collector(
         RDMA_NIC_CARRIER_CHANGES_TOTAL,
         RDMA_NIC_CARRIER_DOWN_TOTAL,
         RDMA_NIC_LINK_SPEED_BYTES_PER_SECOND,
+        RDMA_NIC_NETDEV_RECEIVE_BYTES_TOTAL,
+        RDMA_NIC_NETDEV_TRANSMIT_BYTES_TOTAL,
     ),
     devices=lambda host: host.network.nics,
     collect=collect,

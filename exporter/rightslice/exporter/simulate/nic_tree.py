@@ -102,7 +102,7 @@ class NicTree:
 
     def _add_netdev(self, name: str, files: Mapping[str, str]) -> None:
         folder = self._folder / "net" / name
-        folder.mkdir(parents=True)
+        (folder / "statistics").mkdir(parents=True)
         usual = {"dev_port": "0", "dev_id": "0x0", "type": ARP_TYPES[self._state.nic.link_layer]}
         for file, text in (usual | dict(files)).items():
             _write(folder / file, text)
@@ -144,6 +144,7 @@ class NicTree:
         for name in nic.netdevs:
             folder = f"{self._folder}/net/{name}"
             wanted |= {f"{folder}/{file}": text for file, text in self._link_texts().items()}
+        wanted |= self._traffic_texts(now_seconds)
         if self._members:
             wanted |= self._device_texts(now_seconds)
         return wanted
@@ -159,6 +160,18 @@ class NicTree:
             "carrier_up_count": str(up),
             "operstate": nic.link,
             "speed": str(int(nic.rate_gigabits * MEGABITS_PER_GIGABIT)) if nic.is_up else "-1",
+        }
+
+    def _traffic_texts(self, now_seconds: float) -> dict[str, str]:
+        """Give what the kernel's network stack sent and received, by the card's own interface."""
+        folder = f"{self._folder}/net/{self._state.nic.netdev}/statistics"
+        keys = {
+            "rx_bytes": "rdma_vport_ethernet_receive_unicast_bytes_total",
+            "tx_bytes": "rdma_vport_ethernet_transmit_unicast_bytes_total",
+        }
+        return {
+            f"{folder}/{file}": str(int(self._state.count((metric, ()), now_seconds)))
+            for file, metric in keys.items()
         }
 
     def _device_texts(self, now_seconds: float) -> dict[str, str]:

@@ -24,7 +24,13 @@ from rightslice.exporter.host.net.ethtool import Ethtool
 from rightslice.exporter.host.net.ethtool_messages import GDRVINFO
 from rightslice.exporter.host.net.ethtool_socket import EthtoolSocket
 from rightslice.exporter.host.net.netdevs import find_netdevs
-from rightslice.exporter.host.net.nic_reader import SETTINGS_SECONDS, NicReader, NicReading
+from rightslice.exporter.host.net.nic_reader import (
+    SETTINGS_SECONDS,
+    STALE_SECONDS,
+    NicReader,
+    NicReading,
+)
+from rightslice.exporter.host.net.pfc_sight import Sight
 from rightslice.exporter.host.reading_error import ReadingError
 from rightslice.facts.data import read_facts
 from rightslice.facts.nics import ETHTOOL, CounterRow, NicDriver, nic_drivers
@@ -356,11 +362,55 @@ def test_an_interface_that_cannot_be_read_says_why_and_comes_back(start: Start) 
 
 def test_a_driver_without_statistics_is_blind(start: Start) -> None:
     bench = start([])
-    with pytest.raises(ReadingError):
-        bench.read()
 
+    assert bench.read() == NicReading([], {}, [], 0)
     assert bench.reader.sight is not None
     assert (bench.reader.sight.is_seen, bench.reader.sight.reason) == (False, "driver")
+
+
+def test_sight_is_lost_when_no_reading_comes_back(start: Start) -> None:
+    bench = start(rows(rx_prio3_pause=5, rx_prio3_pause_duration=7))
+    bench.read()
+    assert bench.reader.sight == Sight(True, "time")
+
+    bench.clock.advance(STALE_SECONDS + 1)
+
+    assert bench.reader.sight == Sight(False, "unreadable")
+
+
+@pytest.mark.parametrize("module", ["veth", "virtio_net"])
+def test_an_interface_without_hardware_is_not_the_node_s(start: Start, module: str) -> None:
+    bench = start(rows(rx_prio3_pause=5))
+    bench.kernel.replies = kernel_of([], module, "").replies
+
+    with pytest.raises(ReadingError, match="hostNetwork"):
+        bench.read()
+
+    assert bench.reader.sight == Sight(False, "network_namespace")
+
+
+@pytest.mark.parametrize(("module", "is_told"), [("bnxt_en", False), ("ice", True)])
+def test_no_priority_at_all_proves_nothing_of_bnxt(
+    start: Start, module: str, is_told: bool
+) -> None:
+    nothing_on = dict.fromkeys(map(str, range(8)), False)
+    bench = start(rows(none=1), module)
+    bench.enabled["eth0"] = nothing_on
+
+    assert bench.read().enabled == (nothing_on if is_told else {})
+
+
+def test_another_speed_is_seen_with_the_carrier_that_came_back(start: Start) -> None:
+    bench = start(rows(none=1))
+    netdev = bench.sysfs / "class/net/eth0"
+    (netdev / "carrier_changes").write_text("1\n")
+    assert bench.reader.read_link()[1] == 100_000 * 125_000
+
+    (netdev / "speed").write_text("25000\n")
+    assert bench.reader.read_link()[1] == 100_000 * 125_000
+    (netdev / "carrier_changes").write_text("3\n")
+
+    assert bench.reader.read_link()[1] == 25_000 * 125_000
 
 
 def test_anothers_interface_of_the_same_name_is_not_read(start: Start) -> None:

@@ -1,5 +1,7 @@
 """Shares of time in which a priority is held, from two readings of counters."""
 
+import math
+
 import pytest
 
 from rightslice.exporter.host.net.pfc_share import (
@@ -157,7 +159,48 @@ def test_two_writes_in_one_reading_are_no_share_above_one() -> None:
         (100.0, counted(0.0)), (101.0, counted(1.0)), (102.0, counted(3.0)), is_paced=True
     )
 
-    assert told[-1].ratio is None
+    assert told[-1].ratio == 1.0
+
+
+@pytest.mark.parametrize("interval_seconds", [0.2, 0.5, 1.0, 1.03])
+@pytest.mark.parametrize("period_seconds", [1.0, 1.05])
+@pytest.mark.parametrize(("held_periods", "least_ratio"), [(2, 0.65), (5, 0.95)])
+def test_whenever_paced_hardware_writes_a_hold_shows(
+    interval_seconds: float, period_seconds: float, held_periods: int, least_ratio: float
+) -> None:
+    """Idle, held from 20 s on for some of its periods, idle again; in forty phases."""
+    for phase in range(40):
+        offset_seconds = phase / 40 * period_seconds
+        held_seconds = held_periods * period_seconds
+
+        def total(at_seconds: float, offset_seconds: float = offset_seconds) -> float:
+            writes = math.floor((at_seconds - offset_seconds) / period_seconds)
+            written_seconds = writes * period_seconds + offset_seconds
+            return min(max(written_seconds - 20, 0.0), held_seconds)
+
+        times = [interval_seconds * number for number in range(int(40 / interval_seconds))]
+        told = shares(*((at, counted(total(at))) for at in times), is_paced=True)
+
+        assert max(share.ratio or 0.0 for share in told) >= least_ratio, phase
+
+
+@pytest.mark.parametrize("interval_seconds", [0.2, 0.5, 0.9, 1.0])
+def test_short_samples_make_no_short_pause_a_long_one(interval_seconds: float) -> None:
+    """Held for 0.2 s of 20."""
+    times = [interval_seconds * number for number in range(int(20 / interval_seconds))]
+    held = [counted(min(max(at - 10.1, 0.0), 0.2)) for at in times]
+
+    peak = max(share.ratio or 0.0 for share in shares(*zip(times, held, strict=True)))
+
+    assert 0.19 <= peak <= 0.26
+
+
+def test_what_the_calls_took_is_no_reason_to_drop_a_share() -> None:
+    follower = PauseFollower()
+    follower.take(counted(0.0), 100.0, RATE)
+
+    assert follower.take(counted(1.2), 101.0, RATE, slack_seconds=0.3).ratio == 1.0
+    assert follower.take(counted(2.6), 102.0, RATE, slack_seconds=0.1).ratio is None
 
 
 def test_values_that_stay_for_long_are_values() -> None:

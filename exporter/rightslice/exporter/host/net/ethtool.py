@@ -69,11 +69,14 @@ class Statistics:
 
     `values` holds unsigned 64-bit numbers in the order of `names`. An index into it makes one
     number, so find the places of the wanted names once, and again when `names` is another object.
-    Names may repeat. The reading is the caller's to keep.
+    Names may repeat. The reading is the caller's to keep. `read_seconds` is when the kernel gave
+    them, by the clock of who reads, and `call_seconds` how long it took.
     """
 
     names: tuple[str, ...]
     values: memoryview
+    read_seconds: float
+    call_seconds: float
 
 
 @dataclass(slots=True)
@@ -151,10 +154,13 @@ class Ethtool:
         name_set = self._known.get(netdev)
         for _ in range(ATTEMPTS):
             name_set = name_set or self._read_names(netdev)
+            begun_seconds = self._now_seconds()
             values = self._read_values(netdev, name_set) if name_set else None
+            read_seconds = self._now_seconds()
             # The names come last: between two equal readings of them, the values are theirs.
             if name_set and values is not None and self._still_holds(netdev, name_set):
-                return Statistics(name_set.names, values)
+                call_seconds = read_seconds - begun_seconds
+                return Statistics(name_set.names, values, read_seconds, call_seconds)
             name_set = None
         raise self._changing(netdev)
 

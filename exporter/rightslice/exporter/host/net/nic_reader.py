@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rightslice.exporter.host.clock import Clock
-from rightslice.exporter.host.net.ethtool import NO_SUCH_NETDEV, Ethtool, Statistics
+from rightslice.exporter.host.net.ethtool import (
+    NO_STATISTICS,
+    NO_SUCH_NETDEV,
+    NOT_SUPPORTED,
+    Ethtool,
+    Statistics,
+)
+from rightslice.exporter.host.net.netdev_traffic import Traffic, read_traffic
 from rightslice.exporter.host.net.netdevs import Carrier, Netdev, bytes_per_second, read_carrier
 from rightslice.exporter.host.net.pfc_share import (
     PACED_DRIVERS,
@@ -14,7 +21,7 @@ from rightslice.exporter.host.net.pfc_share import (
     PauseFollower,
     PauseShare,
 )
-from rightslice.exporter.host.net.pfc_sight import Sight, sight_of, sight_of_error
+from rightslice.exporter.host.net.pfc_sight import UNREADABLE, Sight, sight_of, sight_of_error
 from rightslice.exporter.host.net.register import Register
 from rightslice.exporter.host.part import NodePart
 from rightslice.exporter.host.reading_error import ReadingError
@@ -24,11 +31,15 @@ from rightslice.facts.nics import ETHTOOL, CounterRow, find_nic_driver
 SETTINGS_SECONDS = 30.0
 RECEIVED, TRANSMITTED = DIRECTIONS = ("received", "transmitted")
 PRIORITIES = tuple(str(priority) for priority in range(8))
+# So long after the last reading nothing is known: its lane hangs, or only just lives.
+STALE_SECONDS = 30.0
 PAUSE_FRAMES = "pfc_pause_frames_received_total"
 # What a priority carries: of one that never carried anything there is nothing to tell. Pauses that
 # are counted and were never seen are told: 0 of them is not the same as nobody counting.
 TRAFFIC_PREFIX = "pfc_priority_"
 STRINGS_WHILE_ON = frozenset(("mlx5_core",))
+# For these the kernel says "no priority" also where nobody has set any.
+UNSET_READS_NONE = frozenset(("bnxt_en",))
 NOTHING = PauseCounters(None, None, None)
 Key = tuple[str, tuple[str, ...]]
 
@@ -70,13 +81,15 @@ class NicReader(NodePart):
     enabled_by_kernel: Callable[[str], Mapping[str, bool] | None]
     clock: Clock
     shows_idle: bool = False
-    sight: Sight | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     _plan: _Plan | None = None
     _registers: dict[CounterRow, Register] = field(default_factory=dict)
     _followers: dict[tuple[str, str], PauseFollower] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
     _read_seconds: float | None = None
+    _sight: tuple[Sight, float] | None = None
+    _call_seconds: float = 0.0
+    _change_count: int | None = None
     _settings_seconds: float = float("-inf")
     _sure_seconds: float = float("-inf")
     _bytes_per_second: int | None = None
@@ -91,14 +104,33 @@ class NicReader(NodePart):
         self._rows = {} if driver is None else driver.rows[ETHTOOL]
         self._is_paced = driver is not None and driver.id in PACED_DRIVERS
 
+    @property
+    def sight(self) -> Sight | None:
+        """Tell whether pauses are seen; None before the first reading."""
+        if self._sight is None:
+            return None
+        sight, read_seconds = self._sight
+        age_seconds = self.clock.monotonic_seconds() - read_seconds
+        return sight if age_seconds <= STALE_SECONDS else Sight(False, UNREADABLE)
+
     def read_link(self) -> tuple[Carrier, int | None]:
-        """Give the carrier, and the speed in bytes per second as of the last half minute."""
+        """Give the carrier, and the speed in bytes per second as of the last half minute.
+
+        A link that was gone meanwhile may have another speed.
+        """
+        carrier = read_carrier(self.sysfs, self.id)
         with self.lock:
+            if carrier.change_count != self._change_count:
+                self._change_count, self._settings_seconds = carrier.change_count, float("-inf")
             self._read_settings(self.clock.monotonic_seconds())
-        return read_carrier(self.sysfs, self.id), self._bytes_per_second
+        return carrier, self._bytes_per_second
+
+    def read_traffic(self) -> Traffic:
+        """Give what the kernel's own network stack sent and received."""
+        return read_traffic(self.sysfs, self.id)
 
     def read(self) -> NicReading:
-        """Read the statistics. Raises ReadingError where the interface tells nothing."""
+        """Read the statistics. Raises ReadingError where they are there and cannot be read."""
         with self.lock:
             return self._read()
 
@@ -107,16 +139,18 @@ class NicReader(NodePart):
             self._be_sure()
             statistics = self.ethtool.statistics(self.id)
         except ReadingError as error:
-            self.sight = sight_of_error(error, self.netdev)
+            self._see(sight_of_error(error, self.netdev))
             self._read_seconds = None  # what has fallen when it comes back began anew
+            if error.reason in (NOT_SUPPORTED, NO_STATISTICS):
+                return NicReading([], {}, [], 0)
             raise
-        now_seconds = self.clock.monotonic_seconds()
+        now_seconds = statistics.read_seconds
         self._read_settings(now_seconds)
         before_count = self._reset_count
         values = dict(self._widened(statistics, now_seconds))
         by_key = {row.key: value for row, value in values.items()}
         enabled = self._enabled_priorities(by_key)
-        self.sight = sight_of(self.netdev, by_key, enabled)
+        self._see(sight_of(self.netdev, by_key, enabled))
         self._used |= {row.priority for row, value in values.items() if row.priority and value}
         shown = self._used | {priority for priority, is_on in enabled.items() if is_on}
         if self.shows_idle:
@@ -130,7 +164,7 @@ class NicReader(NodePart):
                 or not row.metric.startswith(TRAFFIC_PREFIX)
             ],
             enabled,
-            [each for each in self._shares(by_key, now_seconds) if each[1] in shown],
+            [each for each in self._shares(by_key, statistics) if each[1] in shown],
             int(self._reset_count > before_count),
         )
 
@@ -142,20 +176,30 @@ class NicReader(NodePart):
         now_seconds = self.clock.monotonic_seconds()
         if now_seconds - self._sure_seconds < SETTINGS_SECONDS:
             return
-        try:
-            bus = self.ethtool.driver(self.id).bus
-        except ReadingError as error:
-            if error.reason == NO_SUCH_NETDEV:
-                raise
-            bus = ""  # nobody says otherwise
-        if bus and self.netdev.pci_bus_id and bus != self.netdev.pci_bus_id:
+        other = self._other_interface()
+        if other:
             raise ReadingError(
                 NO_SUCH_NETDEV,
-                f"{self.id} is {bus} in this network namespace, and {self.netdev.pci_bus_id} on "
+                f"{self.id} is {other} in this network namespace, and {self.netdev.pci_bus_id} on "
                 "the node: run the exporter with the host's network (in Kubernetes hostNetwork: "
                 "true)",
             )
         self._sure_seconds = now_seconds
+
+    def _other_interface(self) -> str:
+        """Name what goes by the name here, if it is something else."""
+        try:
+            told = self.ethtool.driver(self.id)
+        except ReadingError as error:
+            if error.reason == NO_SUCH_NETDEV:
+                raise
+            return ""  # nobody says otherwise
+        if not told.bus:  # as of what has no hardware
+            return told.driver if told.driver not in ("", self.netdev.driver) else ""
+        return told.bus if told.bus != self.netdev.pci_bus_id and self.netdev.pci_bus_id else ""
+
+    def _see(self, sight: Sight) -> None:
+        self._sight = sight, self.clock.monotonic_seconds()
 
     def _read_settings(self, now_seconds: float) -> None:
         if now_seconds - self._settings_seconds < SETTINGS_SECONDS:
@@ -197,7 +241,10 @@ class NicReader(NodePart):
 
         mlx5 has strings of pauses only for priorities for which it is on.
         """
-        if self._enabled is not None:
+        is_unset = self.netdev.driver in UNSET_READS_NONE and not any(
+            (self._enabled or {}).values()
+        )
+        if self._enabled is not None and not is_unset:
             return dict(self._enabled)
         if self.netdev.driver not in STRINGS_WHILE_ON:
             return {}
@@ -205,9 +252,11 @@ class NicReader(NodePart):
         return {priority: priority in on for priority in PRIORITIES} if on else {}
 
     def _shares(
-        self, values: Mapping[Key, float], now_seconds: float
+        self, values: Mapping[Key, float], statistics: Statistics
     ) -> Iterator[tuple[str, str, PauseShare]]:
         """Give direction, priority and share of each priority with counters of pauses."""
+        slack_seconds = self._call_seconds + statistics.call_seconds
+        self._call_seconds = statistics.call_seconds
         for direction in DIRECTIONS:
             for priority in PRIORITIES:
                 counters = PauseCounters(
@@ -219,5 +268,7 @@ class NicReader(NodePart):
                     follower = self._followers.setdefault(
                         (direction, priority), PauseFollower(self._is_paced)
                     )
-                    share = follower.take(counters, now_seconds, self._bytes_per_second)
+                    share = follower.take(
+                        counters, statistics.read_seconds, self._bytes_per_second, slack_seconds
+                    )
                     yield direction, priority, share
