@@ -33,6 +33,18 @@ amounts = st.integers(min_value=0, max_value=1000)
 shares = st.floats(min_value=0, max_value=1)
 
 
+def apply(
+    aggregate: Aggregate,
+    owner: str,
+    samples: list[Sample],
+    now_seconds: float,
+    *,
+    keep: bool = False,
+) -> None:
+    """Take in a reading while both clocks tell the same time."""
+    aggregate.apply(owner, samples, now_seconds, now_seconds, keep=keep)
+
+
 def read(aggregate: Aggregate, now_seconds: float = START_SECONDS) -> list[Series]:
     return list(aggregate.series(now_seconds))
 
@@ -55,32 +67,32 @@ def observe_minutes(aggregate: Aggregate, *readings: tuple[float, float, float])
     """Apply readings of MEANS: (seconds after the start, value, seconds covered)."""
     for after_seconds, value, covered_seconds in readings:
         sample = Sample(MEANS, value, CARD, covered_seconds)
-        aggregate.apply("use", [sample], START_SECONDS + after_seconds)
+        apply(aggregate, "use", [sample], START_SECONDS + after_seconds)
 
 
 def test_a_gauge_shows_the_last_reading() -> None:
     aggregate = Aggregate()
 
-    aggregate.apply("memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
-    aggregate.apply("memory", [Sample(GAUGE, 2, CARD)], START_SECONDS + 1)
+    apply(aggregate, "memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
+    apply(aggregate, "memory", [Sample(GAUGE, 2, CARD)], START_SECONDS + 1)
 
     assert values(aggregate, GAUGE) == [2]
 
 
 def test_a_gauge_that_its_owner_no_longer_reads_is_gone() -> None:
     aggregate = Aggregate()
-    aggregate.apply("memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
+    apply(aggregate, "memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
 
-    aggregate.apply("memory", [], START_SECONDS + 1)
+    apply(aggregate, "memory", [], START_SECONDS + 1)
 
     assert read(aggregate) == []
 
 
 def test_an_owner_leaves_the_gauges_of_others_alone() -> None:
     aggregate = Aggregate()
-    aggregate.apply("first", [Sample(GAUGE, 1, CARD)], START_SECONDS)
+    apply(aggregate, "first", [Sample(GAUGE, 1, CARD)], START_SECONDS)
 
-    aggregate.apply("second", [], START_SECONDS)
+    apply(aggregate, "second", [], START_SECONDS)
 
     assert values(aggregate, GAUGE) == [1]
 
@@ -88,9 +100,9 @@ def test_an_owner_leaves_the_gauges_of_others_alone() -> None:
 def test_a_counter_grows_by_what_is_read_and_stays_when_nothing_is() -> None:
     aggregate = Aggregate()
 
-    aggregate.apply("use", [Sample(COUNTER, 1.5, CARD)], START_SECONDS)
-    aggregate.apply("use", [Sample(COUNTER, 2.0, CARD)], START_SECONDS + 1)
-    aggregate.apply("use", [], START_SECONDS + 2)
+    apply(aggregate, "use", [Sample(COUNTER, 1.5, CARD)], START_SECONDS)
+    apply(aggregate, "use", [Sample(COUNTER, 2.0, CARD)], START_SECONDS + 1)
+    apply(aggregate, "use", [], START_SECONDS + 2)
 
     assert values(aggregate, COUNTER) == [3.5]
 
@@ -102,7 +114,7 @@ def test_a_counter_never_falls_whatever_the_clock_does(
     aggregate, seen = Aggregate(), []
 
     for reading, now_seconds in zip(readings, accumulate(clock_steps), strict=False):
-        aggregate.apply("use", [Sample(COUNTER, reading, CARD)], now_seconds)
+        apply(aggregate, "use", [Sample(COUNTER, reading, CARD)], now_seconds)
         seen += values(aggregate, COUNTER)
 
     assert seen == list(accumulate(readings[: len(seen)]))
@@ -112,7 +124,7 @@ def test_a_histogram_counts_each_reading_in_the_bin_of_its_upper_edge() -> None:
     aggregate = Aggregate()
 
     for value in (0.0, 0.25, 0.26, 1.0, 1.5):
-        aggregate.apply("memory", [Sample(HISTOGRAM, value, CARD, 1.0)], START_SECONDS)
+        apply(aggregate, "memory", [Sample(HISTOGRAM, value, CARD, 1.0)], START_SECONDS)
 
     assert bins(aggregate, HISTOGRAM) == [2, 1, 1, 1]
 
@@ -120,7 +132,7 @@ def test_a_histogram_counts_each_reading_in_the_bin_of_its_upper_edge() -> None:
 def test_the_first_reading_makes_a_histogram_and_is_not_counted() -> None:
     aggregate = Aggregate()
 
-    aggregate.apply("memory", [Sample(HISTOGRAM, 0.5, CARD, 0.0)], START_SECONDS)
+    apply(aggregate, "memory", [Sample(HISTOGRAM, 0.5, CARD, 0.0)], START_SECONDS)
 
     assert bins(aggregate, HISTOGRAM) == [0, 0, 0, 0]
 
@@ -128,10 +140,10 @@ def test_the_first_reading_makes_a_histogram_and_is_not_counted() -> None:
 @given(st.lists(shares))
 def test_a_histogram_holds_as_many_observations_as_were_made(readings: list[float]) -> None:
     aggregate = Aggregate()
-    aggregate.apply("memory", [Sample(HISTOGRAM, 0.5, CARD, 0.0)], START_SECONDS)
+    apply(aggregate, "memory", [Sample(HISTOGRAM, 0.5, CARD, 0.0)], START_SECONDS)
 
     for reading in readings:
-        aggregate.apply("memory", [Sample(HISTOGRAM, reading, CARD, 1.0)], START_SECONDS)
+        apply(aggregate, "memory", [Sample(HISTOGRAM, reading, CARD, 1.0)], START_SECONDS)
 
     (row,) = read(aggregate)
     assert row.histogram is not None
@@ -143,7 +155,7 @@ def test_a_peak_is_the_maximum_of_its_window() -> None:
     aggregate = Aggregate()
 
     for after_seconds, value in ((0, 5.0), (10, 9.0), (20, 3.0)):
-        aggregate.apply("memory", [Sample(PEAK, value, CARD)], START_SECONDS + after_seconds)
+        apply(aggregate, "memory", [Sample(PEAK, value, CARD)], START_SECONDS + after_seconds)
 
     assert values(aggregate, PEAK, START_SECONDS + 140) == [9.0]
     assert values(aggregate, PEAK, START_SECONDS + 141) == [3.0]
@@ -151,9 +163,9 @@ def test_a_peak_is_the_maximum_of_its_window() -> None:
 
 def test_a_peak_outlives_a_failed_reading_but_not_its_window() -> None:
     aggregate = Aggregate()
-    aggregate.apply("memory", [Sample(PEAK, 5.0, CARD)], START_SECONDS)
+    apply(aggregate, "memory", [Sample(PEAK, 5.0, CARD)], START_SECONDS)
 
-    aggregate.apply("memory", [], START_SECONDS + 1)
+    apply(aggregate, "memory", [], START_SECONDS + 1)
 
     assert values(aggregate, PEAK, START_SECONDS + 130) == [5.0]
     assert values(aggregate, PEAK, START_SECONDS + 131) == []
@@ -170,19 +182,21 @@ def test_a_peak_equals_the_maximum_found_by_looking_at_every_reading(
     seen = []
 
     for now_seconds, value in stamped:
-        aggregate.apply("memory", [Sample(PEAK, value, CARD)], now_seconds)
+        apply(aggregate, "memory", [Sample(PEAK, value, CARD)], now_seconds)
         seen += values(aggregate, PEAK, now_seconds)
 
     assert seen == [max(value for at, value in stamped if now - 130 <= at <= now) for now in stamps]
 
 
-def test_a_clock_that_goes_back_keeps_no_peak_beyond_its_window() -> None:
+@pytest.mark.parametrize("step_seconds", [-3600.0, 3600.0])
+def test_a_peak_s_window_is_not_of_the_wall_clock(step_seconds: float) -> None:
     aggregate = Aggregate()
-    aggregate.apply("memory", [Sample(PEAK, 9.0, CARD)], START_SECONDS)
+    aggregate.apply("memory", [Sample(PEAK, 9.0, CARD)], START_SECONDS, 100.0)
 
-    aggregate.apply("memory", [Sample(PEAK, 5.0, CARD)], START_SECONDS - 3600)
+    aggregate.apply("memory", [Sample(PEAK, 5.0, CARD)], START_SECONDS + step_seconds, 110.0)
 
-    assert values(aggregate, PEAK, START_SECONDS - 3500) == [5.0]
+    assert values(aggregate, PEAK, 230.0) == [9.0]
+    assert values(aggregate, PEAK, 231.0) == [5.0]
 
 
 def test_a_minute_is_observed_once_the_next_one_has_begun() -> None:
@@ -277,7 +291,7 @@ def test_series_come_ordered_by_metric_and_labels() -> None:
         Sample(GAUGE, 1, ("GPU-0001",)),
     ]
 
-    aggregate.apply("all", samples, START_SECONDS)
+    apply(aggregate, "all", samples, START_SECONDS)
 
     assert [(row.spec, row.labels) for row in read(aggregate)] == [
         (GAUGE, ("GPU-0001",)),
@@ -293,7 +307,7 @@ def read_totals(aggregate: Aggregate, *readings: tuple[float, str]) -> list[floa
     seen = []
     for total, subject in readings:
         sample = Sample(COUNTER, total, CARD, is_total=True, subject=subject)
-        aggregate.apply("energy", [sample], START_SECONDS)
+        apply(aggregate, "energy", [sample], START_SECONDS)
         seen += values(aggregate, COUNTER)
     return seen
 
@@ -337,7 +351,7 @@ def test_a_running_total_bridges_readings_that_were_missed() -> None:
     aggregate = Aggregate()
     read_totals(aggregate, (10.0, ""))
 
-    aggregate.apply("energy", [], START_SECONDS)
+    apply(aggregate, "energy", [], START_SECONDS)
 
     assert read_totals(aggregate, (25.0, "")) == [15]
 
@@ -345,7 +359,7 @@ def test_a_running_total_bridges_readings_that_were_missed() -> None:
 def test_growth_that_was_counted_while_the_total_was_missing_is_not_counted_twice() -> None:
     aggregate = Aggregate()
     read_totals(aggregate, (10.0, ""), (15.0, ""))
-    aggregate.apply("energy", [Sample(COUNTER, 3.0, CARD)], START_SECONDS)
+    apply(aggregate, "energy", [Sample(COUNTER, 3.0, CARD)], START_SECONDS)
 
     assert read_totals(aggregate, (18.0, ""), (20.0, "")) == [8, 10]
 
@@ -357,7 +371,7 @@ def test_running_totals_of_two_cards_are_told_apart() -> None:
             Sample(COUNTER, total * factor, (uuid,), is_total=True)
             for factor, uuid in ((1, "GPU-0001"), (100, "GPU-0002"))
         ]
-        aggregate.apply("energy", samples, START_SECONDS)
+        apply(aggregate, "energy", samples, START_SECONDS)
 
     assert values(aggregate, COUNTER) == [2, 200]
 
@@ -386,18 +400,18 @@ def test_a_running_total_that_is_never_reset_counts_what_came_since_it_was_first
 
 def test_a_peak_of_another_subject_is_not_carried_over() -> None:
     aggregate = Aggregate()
-    aggregate.apply("mig", [Sample(PEAK, 9.0, CARD, subject="first")], START_SECONDS)
+    apply(aggregate, "mig", [Sample(PEAK, 9.0, CARD, subject="first")], START_SECONDS)
 
-    aggregate.apply("mig", [Sample(PEAK, 2.0, CARD, subject="second")], START_SECONDS + 1)
+    apply(aggregate, "mig", [Sample(PEAK, 2.0, CARD, subject="second")], START_SECONDS + 1)
 
     assert values(aggregate, PEAK, START_SECONDS + 1) == [2]
 
 
 def test_a_reading_that_is_none_keeps_the_gauges_and_counts() -> None:
     aggregate = Aggregate()
-    aggregate.apply("memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
+    apply(aggregate, "memory", [Sample(GAUGE, 1, CARD)], START_SECONDS)
 
-    aggregate.apply("memory", [Sample(COUNTER, 1, CARD)], START_SECONDS + 1, keep=True)
+    apply(aggregate, "memory", [Sample(COUNTER, 1, CARD)], START_SECONDS + 1, keep=True)
 
     assert values(aggregate, GAUGE) == [1]
     assert values(aggregate, COUNTER) == [1]
@@ -406,8 +420,8 @@ def test_a_reading_that_is_none_keeps_the_gauges_and_counts() -> None:
 def test_an_owner_that_is_dropped_takes_its_gauges_along_and_nothing_else() -> None:
     aggregate = Aggregate()
     samples = [Sample(GAUGE, 1, CARD), Sample(COUNTER, 2, CARD), Sample(PEAK, 3, CARD)]
-    aggregate.apply("first", samples, START_SECONDS)
-    aggregate.apply("second", [Sample(GAUGE, 4, ("GPU-0002",))], START_SECONDS)
+    apply(aggregate, "first", samples, START_SECONDS)
+    apply(aggregate, "second", [Sample(GAUGE, 4, ("GPU-0002",))], START_SECONDS)
 
     aggregate.drop_owner("first")
     aggregate.drop_owner("an owner that never was")
@@ -429,7 +443,7 @@ def test_a_label_value_that_is_dropped_takes_every_series_that_bears_it() -> Non
             Sample(HISTOGRAM, 0.5, labels, 1.0),
             Sample(MEANS, 0.5, labels, 1.0),
         ]
-        aggregate.apply(labels[0], samples, START_SECONDS)
+        apply(aggregate, labels[0], samples, START_SECONDS)
 
     aggregate.drop_label("GPU-0001")
 

@@ -55,7 +55,7 @@ class Page:
                 Sample(SHARE, 0.5, pod, covered_seconds=1),
             )
         ]
-        self.aggregate.apply(owner, samples, at_seconds)
+        self.aggregate.apply(owner, samples, at_seconds, at_seconds)
         self.aggregate.tell_subjects(owner, samples, at_seconds)
         self.aggregate.forget_ended(at_seconds)
 
@@ -143,7 +143,7 @@ def test_it_has_ended_only_when_no_owner_tells_it_any_more() -> None:
 def test_a_reading_that_failed_in_part_ends_nothing() -> None:
     page = Page()
     page.read(0, FIRST)
-    page.aggregate.apply("use", [], 1)  # and no whole reading is told
+    page.aggregate.apply("use", [], 1, 1)  # and no whole reading is told
 
     page.aggregate.forget_ended(10_000)
     page.scrape(1), page.scrape(2)
@@ -154,7 +154,7 @@ def test_a_reading_that_failed_in_part_ends_nothing() -> None:
 
 def test_what_is_no_workload_s_is_left_alone() -> None:
     page = Page()
-    page.aggregate.apply("card", [Sample(CARD_USED, 1, ("GPU-0001",))], 0)
+    page.aggregate.apply("card", [Sample(CARD_USED, 1, ("GPU-0001",))], 0, 0)
     page.read(0, FIRST)
     page.read(1)
 

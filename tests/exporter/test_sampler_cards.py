@@ -6,6 +6,7 @@ from support.pages import failures, observed, values
 from support.simulated import START_SECONDS, Simulate, constant, simulated_card
 
 from rightslice.exporter.inventory import REFRESH_SECONDS
+from rightslice.exporter.lives import KEPT_SCRAPES, KEPT_SECONDS
 
 MEMORY_V2, SAMPLES = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetSamples"
 INIT, COUNT, UUID = "nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetUUID"
@@ -125,6 +126,22 @@ def test_a_card_that_leaves_the_list_is_down_and_its_last_readings_are_gone(
     # What it is is still told, for who has to find it.
     assert [series for series in page if "gpu_info" in series and "GPU-0001" in series]
     assert page[observed("GPU-0001", "memory")] == 1
+
+
+def test_the_failures_of_a_card_that_left_stay_as_long_as_it_is_remembered(
+    simulate: Simulate,
+) -> None:
+    node = simulate(simulated_card(1, faults={MEMORY_V2: LOST}), simulated_card(2))
+    sampler = node.sampler()
+    node.sample_rounds(sampler, 3)
+    node.list_cards(1)
+    node.sample_rounds(sampler, 1, REFRESH_SECONDS)
+    for _ in range(2 * KEPT_SCRAPES):
+        sampler.scraped()
+
+    node.sample_rounds(sampler, 3, 2 * KEPT_SECONDS)
+
+    assert values(sampler)[failures("gpu_memory", "GPU-0001", "lost")] == 3
 
 
 def test_the_last_card_that_leaves_the_list_is_down_too(simulate: Simulate) -> None:

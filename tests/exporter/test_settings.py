@@ -103,6 +103,26 @@ def test_a_flag_that_a_simulated_node_does_without_is_warned_of(
     assert capsys.readouterr().err == ""
 
 
+def test_collectors_that_find_nothing_without_another_are_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    read_settings(["--no-collector.network", "--no-collector.rdma-idle"], {})
+
+    assert capsys.readouterr().err == (
+        "rightslice-exporter: warning: --no-collector.network: no RDMA device or network interface "
+        "is found, so rdma, rdma_nic tell nothing; switch them off as well, or this "
+        "one on\n"
+    )
+
+
+def test_the_network_s_collectors_may_all_be_off(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("network", "rdma", "rdma-idle", "rdma-nic")
+
+    read_settings([f"--no-collector.{name}" for name in names], {})
+
+    assert capsys.readouterr().err == ""
+
+
 def test_a_variable_that_stands_for_no_flag_is_warned_of(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

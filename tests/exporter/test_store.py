@@ -2,13 +2,15 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
+import pytest
 from support.pages import from_text
 from support.simulated import START_SECONDS
 
 from rightslice.contract.spec import Kind, MetricSpec, Sample, Unit
 from rightslice.exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE
-from rightslice.exporter.host.clock import ManualClock
+from rightslice.exporter.host.clock import Clock, ManualClock
 from rightslice.exporter.store import Store
 
 GAUGE = MetricSpec("rightslice_test_bytes", Kind.GAUGE, Unit.BYTES, "A gauge.")
@@ -65,6 +67,17 @@ def test_owners_that_read_no_more_lose_their_gauges_and_keep_their_counters() ->
     assert told(store) == {(COUNTER.name, "GPU-0001"): 1, (GAUGE.name, "GPU-0002"): 2}
 
 
+def test_an_owner_that_is_gone_for_good_ends_what_it_alone_told_of() -> None:
+    store, peak = new_store(), replace(PEAK, subject_label_count=1)
+    store.apply("first", [Sample(peak, 1, FIRST), Sample(GAUGE, 1, FIRST)])
+    store.apply("second", [Sample(peak, 2, SECOND)])
+    store.apply("third", [Sample(peak, 3, SECOND)])
+
+    store.end_owners(["first", "second", "an owner that never was"])
+
+    assert told(store) == {(PEAK.name, "GPU-0002"): 3}
+
+
 def test_a_thing_that_is_gone_for_good_takes_all_of_its_series_along() -> None:
     store = new_store()
     store.apply("first", [Sample(spec, 1, FIRST) for spec in (GAUGE, COUNTER, PEAK)])
@@ -86,6 +99,23 @@ def test_a_peak_leaves_the_page_with_its_window() -> None:
 
     assert at_its_end == {(PEAK.name, "GPU-0001"): 1}
     assert told(store) == {}
+
+
+@pytest.mark.parametrize("step_seconds", [-86_400.0, 86_400.0])
+def test_a_clock_that_is_set_anew_takes_no_peak_along(step_seconds: float) -> None:
+    wall, monotonic = ManualClock(START_SECONDS), ManualClock(1_000.0)
+    clock = Clock(wall.now_seconds, monotonic.now_seconds, monotonic.clock().wait)
+    store = Store(clock)
+    store.apply("memory", [Sample(PEAK, 9, FIRST)])
+
+    wall.advance(step_seconds)
+    monotonic.advance(1)
+    store.apply("memory", [Sample(PEAK, 1, FIRST)])
+    after_the_step = told(store)
+    monotonic.advance(130)
+
+    assert after_the_step == {(PEAK.name, "GPU-0001"): 9}
+    assert told(store) == {(PEAK.name, "GPU-0001"): 1}
 
 
 def test_samples_that_are_slow_to_come_hold_up_no_page() -> None:

@@ -90,6 +90,7 @@ COLLECTOR_FAILURES_TOTAL = MetricSpec(
     labels=("collector", "device", "reason"),
     absent="until the first failure of that reason",
     source="the exporter itself",
+    subject_label_count=2,  # a network device that is gone takes its failures along
 )
 REJECTED_SAMPLES_TOTAL = MetricSpec(
     "rightslice_rejected_samples_total",

@@ -42,7 +42,8 @@ RDMA_PORT_INFO = MetricSpec(
     Kind.GAUGE,
     Unit.NONE,
     "1; a port of an RDMA device: its driver, link layer, protocol (infiniband, roce, iwarp, efa), "
-    "firmware and model, its place on the PCI bus and its function (physical, virtual).",
+    "firmware and model, its place on the PCI bus and its function (physical, "
+    "virtual, or empty where that cannot be told, as in many virtual machines).",
     (
         *OF_PORT,
         "driver",
@@ -137,6 +138,7 @@ RDMA_REGISTER_RESETS_TOTAL = MetricSpec(
     OF_PORT,
     absent="where no counter is known",
     source="sysfs",
+    subject_label_count=2,
 )
 NETDEV_REGISTER_RESETS_TOTAL = MetricSpec(
     "rightslice_rdma_nic_register_resets_total",
@@ -146,6 +148,7 @@ NETDEV_REGISTER_RESETS_TOTAL = MetricSpec(
     ("netdev",),
     absent="where the interface has no ethtool counters",
     source=ETHTOOL_STATISTICS,
+    subject_label_count=1,
 )
 RDMA_NIC_CARRIER = MetricSpec(
     "rightslice_rdma_nic_carrier",
@@ -231,17 +234,19 @@ PFC_PAUSE_RECEIVED_PEAK_RATIO = MetricSpec(
     absent=NO_TIME,
     source=ETHTOOL_STATISTICS,
     peak_window_seconds=PEAK_WINDOW_SECONDS,
+    subject_label_count=1,
 )
 PFC_PAUSE_TRANSMITTED_PEAK_RATIO = MetricSpec(
     "rightslice_pfc_pause_transmitted_peak_ratio",
     Kind.GAUGE,
     Unit.RATIO,
-    "Highest share of a second, or of the sampling interval if that is longer, for which we stopped "
-    "the peer, in the trailing 130 s.",
+    "Highest share of a second, or of the sampling interval if that is longer, for which we "
+    "stopped the peer, in the trailing 130 s.",
     OF_PRIORITY,
     absent=NO_TIME,
     source=ETHTOOL_STATISTICS,
     peak_window_seconds=PEAK_WINDOW_SECONDS,
+    subject_label_count=1,
 )
 PFC_PAUSE_RECEIVED_BOUND_PEAK_RATIO = MetricSpec(
     "rightslice_pfc_pause_received_bound_peak_ratio",
@@ -253,6 +258,7 @@ PFC_PAUSE_RECEIVED_BOUND_PEAK_RATIO = MetricSpec(
     absent="where the driver tells the time itself, or no frames, or the speed is not known",
     source=ETHTOOL_STATISTICS,
     peak_window_seconds=PEAK_WINDOW_SECONDS,
+    subject_label_count=1,
 )
 PFC_PAUSE_TRANSMITTED_BOUND_PEAK_RATIO = MetricSpec(
     "rightslice_pfc_pause_transmitted_bound_peak_ratio",
@@ -264,6 +270,7 @@ PFC_PAUSE_TRANSMITTED_BOUND_PEAK_RATIO = MetricSpec(
     absent="where the driver tells the time itself, or no frames, or the speed is not known",
     source=ETHTOOL_STATISTICS,
     peak_window_seconds=PEAK_WINDOW_SECONDS,
+    subject_label_count=1,
 )
 PFC_PAUSE_RECEIVED_MEAN_PEAK_SECONDS = MetricSpec(
     "rightslice_pfc_pause_received_mean_peak_seconds",
@@ -275,6 +282,7 @@ PFC_PAUSE_RECEIVED_MEAN_PEAK_SECONDS = MetricSpec(
     absent="where the driver tells no time held, or no ends of pauses",
     source=ETHTOOL_STATISTICS,
     peak_window_seconds=PEAK_WINDOW_SECONDS,
+    subject_label_count=1,
 )
 PFC_PAUSE_TRANSMITTED_MEAN_PEAK_SECONDS = MetricSpec(
     "rightslice_pfc_pause_transmitted_mean_peak_seconds",
@@ -286,6 +294,7 @@ PFC_PAUSE_TRANSMITTED_MEAN_PEAK_SECONDS = MetricSpec(
     absent="where the driver tells no time held, or no ends of pauses",
     source=ETHTOOL_STATISTICS,
     peak_window_seconds=PEAK_WINDOW_SECONDS,
+    subject_label_count=1,
 )
 RDMA_PFC_OBSERVABLE = MetricSpec(
     "rightslice_rdma_pfc_observable",
@@ -324,7 +333,8 @@ GPU_NEAREST_RDMA_DEVICE_INFO = MetricSpec(
     Kind.GAUGE,
     Unit.NONE,
     "1; the RDMA device that is nearest to the card on the PCI bus, and how near: pix (one bridge "
-    "or switch), pxb (several), phb (the same host bridge), node (the same processor), sys.",
+    "or switch), pxb (several), phb (the same host bridge), node (the same processor), sys. Only "
+    "devices with an active port count, if any has one.",
     ("uuid", "device", "distance"),
     absent="on nodes without RDMA devices, and where the card's place is not known",
     source="sysfs",

@@ -27,7 +27,11 @@ class HistogramState:
 
 @dataclass(slots=True)
 class PeakState:
-    """Samples of a trailing window that may still be its maximum, in falling order."""
+    """Samples of a trailing window that may still be its maximum, in falling order.
+
+    Seconds are of a clock that never goes back nor jumps: a node's clock that is set forward must
+    not take the peaks of the last minutes along.
+    """
 
     samples: deque[tuple[float, float]] = field(default_factory=deque)
     subject: str = ""
@@ -36,8 +40,7 @@ class PeakState:
         if subject != self.subject:
             self.samples.clear()
             self.subject = subject
-        # After the clock was set back, a sample from its future would stay for that long.
-        while self.samples and (self.samples[-1][1] <= value or self.samples[-1][0] > now_seconds):
+        while self.samples and self.samples[-1][1] <= value:
             self.samples.pop()
         self.samples.append((now_seconds, value))
 
@@ -72,11 +75,18 @@ class Aggregate:
         self._lives = Lives()
 
     def apply(
-        self, owner: str, samples: Iterable[Sample], now_seconds: float, *, keep: bool = False
+        self,
+        owner: str,
+        samples: Iterable[Sample],
+        wall_seconds: float,
+        monotonic_seconds: float,
+        *,
+        keep: bool = False,
     ) -> None:
         """Take in one reading of `owner`; its gauges of before are gone, its counters stay.
 
-        `keep` leaves the gauges as they are: the reading is none, only its counters count.
+        `keep` leaves the gauges as they are: the reading is none, only its counters count. Minutes
+        are those of the wall clock.
         """
         gauges: dict[Key, float] = {}
         for sample in samples:
@@ -92,10 +102,10 @@ class Aggregate:
                     growth = sample.value
                 self._counters[key] = self._counters.get(key, 0.0) + growth
             elif sample.spec.kind is Kind.HISTOGRAM:
-                self._observe(key, sample, now_seconds)
+                self._observe(key, sample, wall_seconds)
             elif sample.spec.peak_window_seconds:
                 peaks = self._peaks.setdefault(key, PeakState())
-                peaks.add(now_seconds, sample.value, sample.subject)
+                peaks.add(monotonic_seconds, sample.value, sample.subject)
             else:
                 gauges[key] = sample.value
         if not keep:
@@ -135,6 +145,11 @@ class Aggregate:
         """Drop an owner's gauges: nobody reads them any more."""
         self._gauges.pop(owner, None)
 
+    def end_owner(self, owner: str, monotonic_seconds: float) -> None:
+        """Drop an owner's gauges, and end the subjects that it told: it is gone for good."""
+        self.drop_owner(owner)
+        self.tell_subjects(owner, (), monotonic_seconds)
+
     def drop_label(self, value: str) -> None:
         """Drop every series that bears this label value, counters included: its thing is gone."""
         self._lives.drop_label(value)
@@ -153,7 +168,7 @@ class Aggregate:
             *self._gauges.values(),
         )
 
-    def _observe(self, key: Key, sample: Sample, now_seconds: float) -> None:
+    def _observe(self, key: Key, sample: Sample, wall_seconds: float) -> None:
         spec = sample.spec
         histogram = self._histograms.get(key)
         if histogram is None:  # the series exists, at zero, from the first reading on
@@ -166,11 +181,11 @@ class Aggregate:
         mean = self._means.get(key)
         if mean is None:
             mean = self._means[key] = SpanMean(spec.mean_seconds)
-        finished = mean.add(now_seconds, sample.value, sample.covered_seconds)
+        finished = mean.add(wall_seconds, sample.value, sample.covered_seconds)
         if finished is not None:
             histogram.observe(spec.buckets, finished.mean)
 
-    def series(self, now_seconds: float) -> Iterator[Series]:
+    def series(self, monotonic_seconds: float) -> Iterator[Series]:
         """Give every series, ordered by metric and labels."""
         rows = [
             Series(spec, labels, value)
@@ -183,7 +198,7 @@ class Aggregate:
             for (spec, labels), state in self._histograms.items()
         ]
         for (spec, labels), peaks in self._peaks.items():
-            peak = peaks.peak(now_seconds, spec.peak_window_seconds)
+            peak = peaks.peak(monotonic_seconds, spec.peak_window_seconds)
             if peak is not None:
                 rows.append(Series(spec, labels, peak))
         yield from sorted(rows, key=lambda row: (row.spec.name, row.labels))

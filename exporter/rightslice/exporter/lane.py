@@ -4,6 +4,7 @@ A call that hangs in the driver stops its lane. Who watches the lanes sees it, a
 """
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rightslice.contract import metrics
@@ -18,6 +19,9 @@ from rightslice.exporter.host.nvml.errors import Reason
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble
 
+# A collector's name, the collector, and what it reads.
+Row = tuple[str, AnyCollector, Device]
+
 # No single NVML call takes longer on a card that works: the slowest that were measured elsewhere
 # are a few milliseconds, and a busy driver makes them some hundred. A run may make fifty of them.
 DEADLINE_SECONDS = 5.0
@@ -27,9 +31,9 @@ RUN_DEADLINE_SECONDS = 30.0
 EARLY_RATIO = 0.1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Task:
-    """One collector on one device, and how its runs went."""
+    """One collector on one device, and how its runs went. Once it `has_left`, it tells nothing."""
 
     name: str
     collector: AnyCollector
@@ -41,14 +45,30 @@ class Task:
     duration_seconds: float = 0.0
     reason: str | None = None
     has_run: bool = False
+    has_left: bool = False
 
     @property
     def owner(self) -> str:
         """Under which name the store keeps this task's gauges."""
         return f"{self.name} {self.device.id}"
 
+    @property
+    def failing_owner(self) -> str:
+        """Under which name the store keeps that it failed, which no good reading ends."""
+        return f"failures of {self.owner}"
+
     def failure(self, reason: str) -> Sample:
         return Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, (self.name, self.device.id, str(reason)))
+
+
+def tasks_of(rows: Sequence[Row], known: Sequence[Task] = ()) -> tuple[Task, ...]:
+    """Make a task for each row; one that is known for the very device goes on."""
+    by_row = {(task.name, id(task.device)): task for task in known}
+    return tuple(
+        by_row.get((name, id(device)))
+        or Task(name, collector, device, Trouble(f"{name} on {device.id}"))
+        for name, collector, device in rows
+    )
 
 
 @dataclass(slots=True)
@@ -76,7 +96,10 @@ class Lane:
     _progress: tuple[int, float] = (0, 0.0)
     _started_seconds: float = 0.0
     _counted_seconds: float = 0.0
-    # Who finds a call to hang, and the call that comes back at that moment, must not mix.
+    # Devices that were taken from this lane, until its own thread closes them.
+    _departed: list[Device] = field(default_factory=list)
+    # Who finds a call to hang or takes a device away, and the call that comes back at that moment,
+    # must not mix.
     _hang_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, stop: threading.Event) -> None:
@@ -98,22 +121,52 @@ class Lane:
 
     def give_back(self) -> None:
         """Give back what the devices hold of the library, once; for who holds `lock`."""
+        self._close_departed()
         for task in self.tasks:
             if isinstance(task.device, Closable):
                 task.device.close()
+
+    def _close_departed(self) -> None:
+        while self._departed:
+            device = self._departed.pop()
+            if isinstance(device, Closable):
+                device.close()
+
+    def take_on(self, rows: Sequence[Row]) -> bool:
+        """Read these from the next round on; False where that is for a new lane to do.
+
+        What stays goes on as it is, and what has left tells nothing any more. A lane that hangs
+        cannot change, and one of whose devices none stays need not. Called from another thread than
+        the lane's own.
+        """
+        tasks = tasks_of(rows, self.tasks)
+        hung = self.hung
+        if tasks == self.tasks:
+            return hung is None or not hung.has_left
+        departed = [task for task in self.tasks if task not in tasks]
+        if hung is not None or len(departed) == len(self.tasks):
+            return False
+        self._let_go(departed)
+        staying = {id(task.device) for task in tasks}
+        devices = {id(task.device): task.device for task in departed}
+        self.tasks = tasks
+        self._departed += [each for number, each in devices.items() if number not in staying]
+        return True
 
     def read(self) -> None:
         """Make one round over the tasks that are due."""
         with self.lock:
             if self.is_retired:
                 return
+            self._close_departed()
+            tasks = self.tasks
             now_seconds = self.clock.monotonic_seconds()
-            for device in {task.device.id: task.device for task in self.tasks}.values():
+            for device in {task.device.id: task.device for task in tasks}.values():
                 device.begin_round()
             due_seconds = now_seconds + EARLY_RATIO * self.interval_seconds
-            due = [task for task in self.tasks if task.due_seconds <= due_seconds]
+            due = [task for task in tasks if task.due_seconds <= due_seconds]
             for task in due:
-                if not self.is_retired:
+                if not task.has_left:
                     self._run(task)
             if due:
                 self._answered = all(task.device.is_up for task in self.tasks)
@@ -136,9 +189,14 @@ class Lane:
             for other in self.tasks:
                 other.due_seconds = float("-inf")
         task.duration_seconds = self.clock.monotonic_seconds() - started_seconds
-        if self.is_retired:  # it hung while the device was given up
-            return
-        self._take(task, outcome, started_seconds)
+        with self._hang_lock:
+            if task.has_left:  # as while it hung
+                return
+            self._take(task, outcome, started_seconds)
+        if outcome.reason is None:
+            task.trouble.ended(started_seconds)
+        else:
+            task.trouble.failed(outcome.error or outcome.reason, started_seconds)
 
     def _take(self, task: Task, outcome: guard.Outcome, started_seconds: float) -> None:
         """Keep what a run gave."""
@@ -146,21 +204,21 @@ class Lane:
             task.read_seconds = started_seconds  # what was read has counted this time
         if outcome.reason is None:
             task.success_wall_seconds = self.clock.wall_seconds()
-            task.trouble.ended(started_seconds)
             self.store.apply(task.owner, outcome.samples)
         else:
             # "Not now" costs one round no gauge; from the second on there is no value.
             is_first = task.reason is None and task.has_run
+            self._count_failure(task, outcome.reason)
             self.store.apply(
                 task.owner,
-                (*outcome.samples, task.failure(outcome.reason)),
+                outcome.samples,
                 keep=task.collector.is_lasting or (outcome.reason is Reason.LATER and is_first),
                 is_whole=False,
             )
-            task.trouble.failed(outcome.error or outcome.reason, started_seconds)
         task.reason, task.has_run = outcome.reason, True
-        if self.is_retired:  # just now, from another thread: nothing of it stays
-            self._drop_gauges()
+
+    def _count_failure(self, task: Task, reason: str) -> None:
+        self.store.apply(task.failing_owner, (task.failure(reason),))
 
     def watch(self, now_seconds: float) -> Task | None:
         """Give the task whose call hangs, and count each interval of it; no gauge stays.
@@ -186,12 +244,11 @@ class Lane:
                 what = "a reading is not done after" if is_slow else "a call has not come back for"
                 text = f"{what} {now_seconds - since_seconds:.0f} s"
                 task.trouble.failed(text, now_seconds)
-                self._drop_gauges()
+                self._drop_gauges(self.tasks)
             if self.hung is None or now_seconds - self._counted_seconds >= self.interval_seconds:
                 self._counted_seconds = now_seconds
-                lasting = task.collector.is_lasting
-                failure = (task.failure(Reason.STUCK),)
-                self.store.apply(task.owner, failure, keep=lasting, is_whole=False)
+                if not task.has_left:
+                    self._count_failure(task, Reason.STUCK)
             self.hung = task
             task.reason, task.has_run = Reason.STUCK, True
         return task
@@ -214,8 +271,14 @@ class Lane:
     def retire(self) -> None:
         """End the lane; what it read last is not told any more. Its counters stay."""
         self.is_retired = True
-        self._drop_gauges()
+        self._let_go(self.tasks)
 
-    def _drop_gauges(self) -> None:
+    def _let_go(self, tasks: Sequence[Task]) -> None:
+        with self._hang_lock:
+            for task in tasks:
+                task.has_left = True
+            self._drop_gauges(tasks)
+
+    def _drop_gauges(self, tasks: Sequence[Task]) -> None:
         """Take off the page what is not known any more; what a card is it still is."""
-        self.store.drop_owners(task.owner for task in self.tasks if not task.collector.is_lasting)
+        self.store.drop_owners(task.owner for task in tasks if not task.collector.is_lasting)

@@ -45,6 +45,8 @@ class Lives:
         if subjects == before:
             return frozenset()
         self._told[owner] = subjects
+        if not subjects:  # owners come and go as well
+            del self._told[owner]
         others = [told for name, told in self._told.items() if name != owner]
         ended = frozenset(
             subject for subject in before - subjects if not any(subject in told for told in others)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from rightslice.contract import metrics
 from rightslice.contract.sampling import MEAN_SECONDS
 from rightslice.contract.spec import Sample
-from rightslice.exporter.collector import AnyCollector, Device
+from rightslice.exporter.collector import AnyCollector
 from rightslice.exporter.host.clock import Clock
 from rightslice.exporter.host.host import Host
+from rightslice.exporter.host.nvml.card import NvmlCard
 from rightslice.exporter.host.nvml.errors import NvmlError, Reason
 from rightslice.exporter.inventory import GIVE_UP_SECONDS, Inventory
 from rightslice.exporter.inventory import NAME as INVENTORY
 from rightslice.exporter.known_cards import KnownCards
-from rightslice.exporter.lane import Lane, Task
+from rightslice.exporter.lane import Lane, Row, Task, tasks_of
 from rightslice.exporter.states import card_lanes, collector_samples, reason_of
 from rightslice.exporter.store import Store
 from rightslice.exporter.trouble import Trouble
@@ -125,7 +126,7 @@ class Sampler:
         self._watch()
 
     def _assign_lanes(self) -> list[Lane]:
-        """Make a lane for each device that is new, end those of devices that are gone.
+        """Give each lane its devices, make those that are new, end those of which none is left.
 
         Nothing is done while the library is being closed, which may itself hang: the watch over the
         lanes must go on.
@@ -135,34 +136,47 @@ class Sampler:
         try:
             wanted = self._wanted()
             self._leaving = [lane for lane in self._leaving if lane.is_reading]
+            before = self._tasks()
             for name, lane in list(self._lanes.items()):
-                devices = [device for _, _, device in wanted.get(name, ())]
-                if lane.is_retired or [task.device for task in lane.tasks] != devices:
+                if lane.is_retired or not lane.take_on(wanted.get(name, ())):
                     lane.retire()
                     self._leaving.append(lane)
                     del self._lanes[name]
             new = [
-                self._lane(name, rows) for name, rows in wanted.items() if name not in self._lanes
+                Lane(name, tasks_of(rows), self._store, self._clock, self._interval_seconds)
+                for name, rows in wanted.items()
+                if name not in self._lanes
             ]
             self._lanes |= {lane.name: lane for lane in new}
+            gone = before - self._tasks()
+            if gone:
+                self._end(gone)
             return new
         finally:
             self._lanes_lock.release()
 
-    def _wanted(self) -> dict[str, list[tuple[str, AnyCollector, Device]]]:
+    def _wanted(self) -> dict[str, list[Row]]:
         """Give what each lane should read."""
-        wanted: dict[str, list[tuple[str, AnyCollector, Device]]] = {}
+        wanted: dict[str, list[Row]] = {}
         for name, collector in self._collectors.items():
             for device in collector.devices(self._host):
                 wanted.setdefault(device.lane, []).append((name, collector, device))
         return wanted
 
-    def _lane(self, lane_name: str, rows: list[tuple[str, AnyCollector, Device]]) -> Lane:
-        tasks = tuple(
-            Task(name, collector, device, Trouble(f"{name} on {device.id}"))
-            for name, collector, device in rows
+    def _tasks(self) -> set[Task]:
+        return {task for lane in self._lanes.values() for task in lane.tasks}
+
+    def _end(self, gone: set[Task]) -> None:
+        """End what was told of devices that are gone; cards are remembered by who knows them."""
+        staying = {task.owner for task in self._tasks()}
+        ended = [
+            task
+            for task in gone
+            if task.owner not in staying and not isinstance(task.device, NvmlCard)
+        ]
+        self._store.end_owners(
+            owner for task in ended for owner in (task.owner, task.failing_owner)
         )
-        return Lane(lane_name, tasks, self._store, self._clock, self._interval_seconds)
 
     @contextmanager
     def _quiesced(self) -> Iterator[bool]:
@@ -243,7 +257,8 @@ class Sampler:
         ]
         if not self._opening_trouble.text:
             labels = (INVENTORY, "", str(Reason.STUCK))
-            samples.append(Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, labels))
+            failure = Sample(metrics.COLLECTOR_FAILURES_TOTAL, 1, labels)
+            self._store.apply(INVENTORY, (failure,), keep=True)  # counted, and nothing of it ends
         self._opening_trouble.failed("a call does not come back", now_seconds)
         self._store.apply(INVENTORY, samples)
 

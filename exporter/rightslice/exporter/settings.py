@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rightslice.exporter.collectors import ENABLED
-from rightslice.exporter.host.net.network_options import NO_NETWORK, NetworkOptions
+from rightslice.exporter.host.net.network_options import NetworkOptions
 from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.network_flags import (
@@ -46,6 +46,8 @@ BOOLEANS = {
     "no": False,
     "off": False,
 }
+# Collectors that read what the collector network finds.
+OF_THE_NETWORK = ("rdma", "rdma_idle", "rdma_nic")
 VARIABLE_PREFIX = "RIGHTSLICE_"
 # Set by who builds an image; a flag would be of no use.
 REVISION_VARIABLE = "RIGHTSLICE_REVISION"
@@ -381,6 +383,13 @@ def _idle_flags(flags: argparse.ArgumentParser, given: argparse.Namespace) -> It
             yield f"{', '.join(idle)} has no effect with --simulate: the simulated node has its own"
     if oom_flags and not given.collector_oom:
         yield f"{', '.join(oom_flags)} has no effect with --no-collector.oom"
+    if not given.collector_network:
+        silent = [name for name in OF_THE_NETWORK if getattr(given, f"collector_{name}")]
+        if silent:
+            yield (
+                "--no-collector.network: no RDMA device or network interface is found, so "
+                f"{', '.join(silent)} tell nothing; switch them off as well, or this one on"
+            )
 
 
 def _warn(text: str) -> None:
@@ -422,7 +431,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     except ValueError as error:
         flags.error(f"--oom.patterns: {error}")
     try:
-        of_network = network_options(given)
+        of_network = network_options(given, is_simulated=bool(given.scenario))
     except ValueError as error:
         flags.error(f"--topology.file: {error}")
     return Settings(
@@ -443,7 +452,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         pods_client=client,
         timeslice_seconds=given.timeslice_seconds,
         oom_options=OomOptions() if given.scenario else options,
-        network_options=NO_NETWORK if given.scenario else of_network,
+        network_options=of_network,
         min_cards=given.min_cards,
         scenario=given.scenario,
         log_level=given.log_level,

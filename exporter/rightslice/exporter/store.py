@@ -27,9 +27,10 @@ class Store:
         says nothing of those that it lacks.
         """
         samples = tuple(samples)
+        wall_seconds = self._clock.wall_seconds()
         monotonic_seconds = self._clock.monotonic_seconds()
         with self._lock:
-            self._aggregate.apply(owner, samples, self._clock.wall_seconds(), keep=keep)
+            self._aggregate.apply(owner, samples, wall_seconds, monotonic_seconds, keep=keep)
             if is_whole and not keep:
                 self._aggregate.tell_subjects(owner, samples, monotonic_seconds)
             self._aggregate.forget_ended(monotonic_seconds)
@@ -45,6 +46,13 @@ class Store:
             for owner in owners:
                 self._aggregate.drop_owner(owner)
 
+    def end_owners(self, owners: Iterable[str]) -> None:
+        """Drop the gauges of owners that are gone for good; what they alone told of has ended."""
+        monotonic_seconds = self._clock.monotonic_seconds()
+        with self._lock:
+            for owner in owners:
+                self._aggregate.end_owner(owner, monotonic_seconds)
+
     def drop_label(self, value: str) -> None:
         """Drop every series that bears this label value."""
         with self._lock:
@@ -53,5 +61,5 @@ class Store:
     def page(self, accept: str = "") -> tuple[bytes, str]:
         """Render all series as they stand: the page and its content type."""
         with self._lock:
-            series = self._aggregate.series(self._clock.wall_seconds())
+            series = self._aggregate.series(self._clock.monotonic_seconds())
             return self._renderer.render(series, accept)
