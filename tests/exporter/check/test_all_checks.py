@@ -10,7 +10,17 @@ from rightslice.exporter.check.all_checks import CHECKS, findings_of
 from rightslice.exporter.check.finding import LEVELS, OK, UNKNOWN, WARNING, Finding
 from rightslice.exporter.check.node import Node
 
-NO_CHECKS = ("all_checks", "command", "finding", "interface", "kernel", "node", "pcie_link", "pfc")
+NO_CHECKS = (
+    "all_checks",
+    "command",
+    "finding",
+    "interface",
+    "kernel",
+    "node",
+    "patience",
+    "pcie_link",
+    "pfc",
+)
 
 
 def test_each_module_with_a_check_is_run() -> None:

@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from support.sysfs_tree import SysfsTree, pcie
 
+from rightslice.exporter.check import command
 from rightslice.exporter.check.command import main
+from rightslice.exporter.check.patience import Patience
 
 
 def flags(tree: SysfsTree, *more: str) -> list[str]:
@@ -116,6 +119,64 @@ def test_what_a_simulated_node_has_wrong_is_found(capsys: pytest.CaptureFixture[
     table = capsys.readouterr().out
     assert "warning  link " in table
     assert "warning  link_rate " in table
+
+
+def test_a_list_of_devices_that_does_not_come_is_said(
+    bare: SysfsTree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = threading.Event()
+
+    def hang(*_: object) -> None:
+        is_over.wait(10)
+
+    monkeypatch.setattr(command, "look_at", hang)
+    monkeypatch.setattr(command, "Patience", lambda: Patience(0.05, 10))
+
+    assert main(flags(bare), {}) == 0
+
+    is_over.set()
+    assert capsys.readouterr().out.startswith(
+        "the list of the node's devices did not come back within 0.05 s: the kernel"
+    )
+
+
+HANGING = """
+import sys, threading
+from rightslice.exporter.check import command
+from rightslice.exporter.check.kernel import Kernel
+from rightslice.exporter.check.patience import Patience
+from rightslice.exporter.host.net.ethtool import Ethtool
+
+class Hanging:
+    def call(self, device, request):
+        threading.Event().wait()
+
+    def close(self):
+        pass
+
+command.real_kernel = lambda: __import__("contextlib").nullcontext(
+    Kernel(Ethtool(Hanging()), lambda netdev: None)
+)
+command.Patience = lambda: Patience(0.1, 10)
+sys.exit(command.main(sys.argv[1:], {}))
+"""
+
+
+@pytest.mark.integration
+def test_a_kernel_that_hangs_keeps_neither_the_findings_nor_the_process(weak: SysfsTree) -> None:
+    weak.add_nic("mlx5_1", "0000:5e:00.0", netdev="eth1")
+
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING, *flags(weak)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "warning  link" in done.stdout
+    assert "this check did not come back within 0.1 s" in done.stdout
 
 
 @pytest.mark.integration

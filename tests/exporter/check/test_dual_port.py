@@ -94,6 +94,13 @@ def test_a_function_without_an_rdma_device_is_not_used(tree: SysfsTree) -> None:
     assert f"{SECOND} (without an RDMA device) is not" in finding.text
 
 
+def test_a_function_whose_rdma_device_is_excluded_is_not_judged(tree: SysfsTree) -> None:
+    tree.add_nic()
+    tree.add_nic("mlx5_1", SECOND)
+
+    assert list(check(tree.node(excluded=("mlx5_1",)))) == []
+
+
 def test_a_function_of_a_virtual_machine_is_not_judged(tree: SysfsTree) -> None:
     tree.add_nic()
     tree.add_function(SECOND, {"class": ETHERNET_CLASS}, driver="vfio-pci")

@@ -2,13 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
-from rightslice.exporter.check.all_checks import findings_of
-from rightslice.exporter.check.finding import WARNING
+from rightslice.exporter.check.all_checks import findings_of, listing_is_late
+from rightslice.exporter.check.finding import WARNING, Finding
 from rightslice.exporter.check.kernel import real_kernel, simulated_kernel
 from rightslice.exporter.check.node import Node, look_at
+from rightslice.exporter.check.patience import Patience
 from rightslice.exporter.check.report import as_json, as_text
 from rightslice.exporter.host.paths import Paths
 from rightslice.exporter.network_flags import names, path
@@ -24,8 +26,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     flags = parser(environment)
     given = flags.parse_args(arguments)
     try:
-        with _node(given) as node:
-            findings = findings_of(node)
+        with _look(given) as look:
+            findings = _findings(look)
     except ValueError as error:
         flags.error(str(error))
     _print(FORMATS[given.format](findings))
@@ -84,9 +86,18 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     return flags
 
 
+def _findings(look: Callable[[], Node]) -> tuple[Finding, ...]:
+    """Look at the node, which may take too long, and check it."""
+    patience = Patience()
+    looked, why_no_more = patience.wait_for(lambda: (look(),), "look")
+    if not looked:
+        return (listing_is_late(why_no_more),)
+    return findings_of(looked[0], patience=patience)
+
+
 @contextmanager
-def _node(given: argparse.Namespace) -> Iterator[Node]:
-    """Look at the node that is meant. Raises ValueError where there is none to look at."""
+def _look(given: argparse.Namespace) -> Iterator[Callable[[], Node]]:
+    """Give how to look at the node that is meant. Raises ValueError where there is none."""
     if given.scenario is None:
         if not any((given.sysfs / folder).is_dir() for folder in ("class", "bus")):
             raise ValueError(
@@ -95,7 +106,7 @@ def _node(given: argparse.Namespace) -> Iterator[Node]:
             )
         paths = Paths(sysfs=given.sysfs, procfs=given.procfs)
         with real_kernel() as kernel:
-            yield look_at(paths, kernel, given.excluded)
+            yield partial(look_at, paths, kernel, given.excluded)
         return
     # Only here: a real node is looked at without the simulation, and without NVML.
     from rightslice.exporter.host.clock import real_clock
@@ -108,7 +119,7 @@ def _node(given: argparse.Namespace) -> Iterator[Node]:
         raise ValueError(f"--simulate: {error}") from error
     with simulated_machine(scenario, real_clock()) as machine:
         kernel = simulated_kernel(machine.network.calls)
-        yield look_at(machine.paths, kernel, given.excluded)
+        yield partial(look_at, machine.paths, kernel, given.excluded)
 
 
 def _print(text: str) -> None:

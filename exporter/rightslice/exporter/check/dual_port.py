@@ -59,7 +59,9 @@ def _without_rdma(node: Node, bus_id: str) -> Iterator[Outlet]:
     """Give a whole function for networks that has no RDMA device of its own."""
     folder = node.pci(bus_id)
     is_network = (read_text(folder / "class") or "").startswith(NETWORK_CLASS)
-    if not is_network or (folder / "physfn").exists():
+    # One that has a device after all is not to be looked at (--rdma.exclude), or not to be seen.
+    has_rdma = (folder / "infiniband").exists()
+    if not is_network or has_rdma or (folder / "physfn").exists():
         return
     if link_name(folder / "driver") == PASSED_THROUGH_DRIVER:
         yield Outlet(f"{bus_id} (given to a virtual machine)", None)

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rightslice.exporter.check.kernel import Kernel
@@ -42,6 +42,11 @@ class Node:
             for device in self.rdma
             if FUNCTION.fullmatch(device.pci_bus_id) and not device.is_virtual
         )
+
+    def asking_anew(self) -> "Node":
+        """Give the same node, whose kernel is asked without what others are in the midst of."""
+        anew = self.kernel.anew
+        return self if anew is None else replace(self, kernel=anew())
 
     def pci(self, bus_id: str) -> Path:
         """Give the folder of a PCI function, where it hangs below its bridges."""
