@@ -93,7 +93,7 @@ LABELS = {
     "`version_mismatch`, `stale_handle`, `not_ready`, `unknown`; of the kubelet `absent`, "
     "`timeout`, `unavailable`, `malformed`, `too_large`, `unsupported`, `missing_package`; of the "
     "network `device_gone`, `no_such_netdev`, `not_supported`, `no_statistics`, `changing`, "
-    "`too_many`, `invalid`) or was refused. Of throttling: "
+    "`too_many`, `invalid`, `too_many_open_files`) or was refused. Of throttling: "
     "`sw_power_cap`, `sw_thermal`, `hw_thermal`, `hw_power_brake`, `sync_boost`. Of whether pauses "
     "are seen: `time`, `frames`, `port_frames`, `pfc_off`, `virtual_function`, "
     "`network_namespace`, `driver`, `no_netdev`, `unreadable`.",
@@ -104,7 +104,7 @@ LABELS = {
     "protocol": "`infiniband`, `roce`, `iwarp` or `efa`; empty where it cannot be told.",
     "firmware": "Version of the RDMA device's firmware.",
     "hca_type": "Model of the RDMA device, as its driver writes it.",
-    "function": "`physical` or `virtual` (SR-IOV); empty for a device that is on no PCI bus.",
+    "function": "`physical` or `virtual` (SR-IOV); empty where that cannot be told.",
     "rail": "The rail that a port hangs on, by `--topology.file`; empty if not known.",
     "switch": "The switch that a port hangs on; empty if not known.",
     "switch_port": "The port of the switch; empty if not known.",

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from rightslice.exporter.host.net.file_budget import MOST_OPEN
+
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -98,6 +100,12 @@ def test_the_exporters_unit_leaves_open_what_nvml_and_the_scrape_need(setting: s
 
     assert setting not in _settings(unit)
     assert setting in unit.read_text(encoding="utf-8"), "the remark says why"
+
+
+def test_the_exporters_unit_lets_many_network_ports_files_be_open() -> None:
+    settings = _settings(DEPLOY / "systemd/rightslice-exporter.service")
+
+    assert int(settings["LimitNOFILE"]) >= 2 * MOST_OPEN
 
 
 def test_the_service_keeps_its_ledger_where_the_unit_lets_it_write() -> None:

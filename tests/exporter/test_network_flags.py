@@ -35,6 +35,17 @@ def test_what_is_given_is_used(tmp_path: Path) -> None:
     assert given_network_flags(flags) == ["--topology.file", "--topology.lldp-file"]
 
 
+def test_devices_may_be_left_out_or_read_that_show_little() -> None:
+    usual = network_options(given())
+    assert (usual.excluded, usual.reads_virtual_functions) == ((), False)
+
+    options = network_options(given("--rdma.exclude=mlx5_1*, hfi1_0", "--rdma.virtual-functions"))
+
+    assert options.excluded == ("mlx5_1*", "hfi1_0")
+    assert options.reads_virtual_functions
+    assert not options.shows_idle_priorities
+
+
 def test_a_bad_file_of_places_is_refused_at_the_start(tmp_path: Path) -> None:
     path = tmp_path / "topology.toml"
     path.write_text("[[port]]\nrail = true\n")

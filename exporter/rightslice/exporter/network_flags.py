@@ -38,6 +38,14 @@ def add_network_flags(flags: argparse.ArgumentParser) -> None:
         help="tell of priorities as well that never carried anything, some hundred series a port",
     )
     flags.add_argument(
+        "--rdma.virtual-functions",
+        dest="rdma_virtual_functions",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="read virtual functions and subfunctions as well of which the physical function is on "
+        "this node; they show nothing of the port, and there may be hundreds",
+    )
+    flags.add_argument(
         "--topology.file",
         dest="topology_file",
         type=path,
@@ -73,9 +81,12 @@ def given_network_flags(given: argparse.Namespace) -> list[str]:
     ]
 
 
-def network_options(given: argparse.Namespace) -> NetworkOptions:
-    """Give what the flags say. Raises ValueError where the file of places is none."""
-    if given.topology_file is not None:
+def network_options(given: argparse.Namespace, *, is_simulated: bool = False) -> NetworkOptions:
+    """Give what the flags say. Raises ValueError where the file of places is none.
+
+    A simulated node has cables of its own: the file is not looked at.
+    """
+    if given.topology_file is not None and not is_simulated:
         # Only here: most nodes have no such file.
         from rightslice.exporter.host.net.topology_file import load_topology
 
@@ -86,4 +97,5 @@ def network_options(given: argparse.Namespace) -> NetworkOptions:
         given.path_lldpd_socket,
         given.rdma_exclude,
         given.rdma_idle_priorities,
+        given.rdma_virtual_functions,
     )

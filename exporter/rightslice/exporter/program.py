@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -42,10 +43,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # event while the main thread waits on it could meet the event's own lock.
     signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, RELEASE, RESUME))
     writer = logs.set_up(settings.log_level)
+    allow_open_files()
     try:
         return _run(settings)
     finally:
         writer.wait_until_written(LOG_SECONDS)
+
+
+def allow_open_files() -> None:
+    """Let the process open as many files as it may: a port of a network card has some fifty."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:
+        log.debug("%d files may be open, and no more can be had: %s", soft, error)
+    else:
+        log.debug("%d files may be open, of %d before", hard, soft)
 
 
 def _run(settings: Settings) -> int:
@@ -63,7 +76,13 @@ def _run(settings: Settings) -> int:
         return EXIT_BAD_SCENARIO
     with simulated_machine(scenario, clock) as machine:
         network = machine.network
-        of_node = replace(settings, network_options=network.options)
+        wanted = settings.network_options
+        options = replace(
+            network.options,
+            excluded=wanted.excluded,
+            shows_idle_priorities=wanted.shows_idle_priorities,
+        )
+        of_node = replace(settings, network_options=options)
         return _serve(of_node, machine.paths, clock, network.calls)
 
 

@@ -1,13 +1,11 @@
 """What the collector of the network as a whole tells, and that it looks for no one's sake twice."""
 
-from pathlib import Path
-
 import pytest
 from support.network_node import NETWORK_COLLECTORS, kernel_of, network_node, sampled
 from support.pages import values
 from support.sysfs_tree import SysfsTree
 
-from rightslice.exporter.host.net.devices import RdmaDevice, find_rdma_devices
+from rightslice.exporter.host.net.netdevs import Netdev, NetdevFinder
 
 NIC = "0000:3b:00.0"
 
@@ -54,13 +52,14 @@ def test_the_tree_is_searched_every_ten_seconds_only(
     tree: SysfsTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree.add_nic("mlx5_0", NIC)
-    searches: list[Path] = []
+    searches: list[int] = []
+    find = NetdevFinder.find
 
-    def counted(sysfs: Path, excluded: tuple[str, ...]) -> tuple[RdmaDevice, ...]:
-        searches.append(sysfs)
-        return find_rdma_devices(sysfs, excluded)
+    def counted(finder: NetdevFinder) -> tuple[Netdev, ...]:
+        searches.append(1)
+        return find(finder)
 
-    monkeypatch.setattr("rightslice.exporter.host.net.network.find_rdma_devices", counted)
+    monkeypatch.setattr(NetdevFinder, "find", counted)
     with network_node(tree) as node:
         sampler = node.sampler(NETWORK_COLLECTORS)
         node.sample_rounds(sampler, 30)

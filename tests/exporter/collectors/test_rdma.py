@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,8 @@ Page = dict[str, float]
 
 def add_port(tree: SysfsTree, name: str = "mlx5_0", bus_id: str = NIC, netdev: str = "") -> Path:
     """Add an active device of one port with all counters that mlx5 may have."""
-    folder = tree.add_nic(name, bus_id, netdev=netdev, rate="400 Gb/sec (4X NDR)")
+    files = {"device": "0x101b"}  # of ConnectX-6, and of no virtual function
+    folder = tree.add_nic(name, bus_id, files, netdev=netdev, rate="400 Gb/sec (4X NDR)")
     write(folder, {"fw_ver": "28.41.1000"})
     write(folder / "ports/1", {"phys_state": "5: LinkUp"})
     write_counters(folder / "ports/1", MLX5)
@@ -278,11 +280,23 @@ def test_cards_are_told_their_nearest_device(tree: SysfsTree) -> None:
     assert 'device="mlx5_0",distance="pix"' in series
 
 
-def test_a_virtual_function_says_so(tree: SysfsTree) -> None:
+def test_a_virtual_function_whose_whole_one_is_here_has_no_series(tree: SysfsTree) -> None:
     folder = add_port(tree, netdev="eth0")
     link(folder / "device/physfn", tree.add_function("0000:3b:00.1"))
 
     with network_node(tree, {"eth0": kernel_of([(b"rx_vport_unicast_bytes", 5)], bus=NIC)}) as node:
+        page = values(sampled(node, rounds=3))
+
+    assert not [series for series in page if "mlx5_0" in series or "eth0" in series]
+
+
+def test_a_virtual_function_says_so(tree: SysfsTree) -> None:
+    folder = add_port(tree, netdev="eth0")
+    link(folder / "device/physfn", tree.add_function("0000:3b:00.1"))
+
+    statistics = [(b"rx_vport_unicast_bytes", 5)]
+    with network_node(tree, {"eth0": kernel_of(statistics, bus=NIC)}) as node:
+        node.host.network = replace(node.host.network, reads_virtual=True)
         page = values(sampled(node, rounds=3))
 
     assert any('function="virtual"' in series for series in page)

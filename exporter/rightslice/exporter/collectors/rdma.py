@@ -34,7 +34,6 @@ def collect(reader: RdmaReader, covered_seconds: float) -> Iterator[Sample]:
 
 def _info(device: RdmaDevice, port: RdmaPort) -> Iterator[Sample]:
     labels = (device.name, str(port.number))
-    function = "virtual" if device.is_virtual else "physical"
     yield Sample(
         RDMA_PORT_INFO,
         1,
@@ -46,7 +45,7 @@ def _info(device: RdmaDevice, port: RdmaPort) -> Iterator[Sample]:
             device.firmware,
             device.model,
             device.pci_bus_id,
-            function if device.pci_bus_id else "",
+            device.function,
         ),
     )
     for netdev in port.netdevs:

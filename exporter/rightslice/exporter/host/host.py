@@ -94,6 +94,7 @@ class Host:
             Topology(self.node, self.network_options),
             self.network_options.excluded,
             self.network_options.shows_idle_priorities,
+            reads_virtual=self.network_options.reads_virtual_functions,
         )
 
     def _made_ooms(self) -> Ooms:

@@ -374,3 +374,22 @@ def test_files_are_let_go(tmp_path: Path) -> None:
 
     assert open_count() == before_count
     assert read(closed) == {}
+
+
+def test_what_fell_beside_a_counter_of_full_width_did_not_wrap(
+    opened: Open, tmp_path: Path
+) -> None:
+    """Else a driver loaded anew would have some counters reset and others count on."""
+    files = opened(one(tmp_path, "out_of_sequence", str(2**32 - 5), HARDWARE_FILE))
+    one(tmp_path, "port_rcv_packets", "1000")
+    files.look()
+    read(files)
+
+    one(tmp_path, "out_of_sequence", "4", HARDWARE_FILE)
+    one(tmp_path, "port_rcv_packets", "3")
+
+    assert read(files) == {
+        ("rdma_out_of_sequence_packets_total", ()): 4,
+        ("rdma_receive_packets_total", ()): 3,
+    }
+    assert files.has_reset

@@ -93,8 +93,9 @@ def test_of_an_excluded_device_no_file_is_read(
     tree.add_nic("mlx5_0", "0000:01:00.0")
     tree.add_nic("mlx5_nvl0", "0000:02:00.0")
     touched: list[str] = []
-    whole = "rightslice.exporter.host.net.devices.read_text"
-    monkeypatch.setattr(whole, lambda path: touched.append(str(path)))
+    for module in ("devices", "port_netdevs", "pci_function"):
+        name = f"rightslice.exporter.host.net.{module}.read_text"
+        monkeypatch.setattr(name, lambda path: touched.append(str(path)))
 
     found = find_rdma_devices(tree.sysfs, ("mlx5_nvl*",))
 

@@ -1,6 +1,7 @@
 """What there is on a node as it comes and goes, what is seen of pauses, and what is near."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 
 import pytest
 from support.network_node import (
@@ -8,7 +9,7 @@ from support.network_node import (
     add_interface,
     kernel_of,
 )
-from support.sysfs_tree import SysfsTree, link, write
+from support.sysfs_tree import ACTIVE, DOWN, SysfsTree, link, write
 
 from rightslice.exporter.host.clock import ManualClock
 from rightslice.exporter.host.net.ethtool import Ethtool
@@ -17,14 +18,16 @@ from rightslice.exporter.host.net.network import FIND_SECONDS, Network
 from rightslice.exporter.host.net.network_options import NO_NETWORK
 from rightslice.exporter.host.net.topology import Topology
 
-NIC, OTHER = "0000:3b:00.0", "0000:5e:00.0"
+NIC, SECOND, OTHER = "0000:3b:00.0", "0000:3b:00.1", "0000:5e:00.0"
 PAUSED = [(b"rx_prio3_pause_duration", 5), (b"rx_prio3_pause", 1)]
 
 
 class Bench:
     """A network whose kernel and cards a test sets."""
 
-    def __init__(self, tree: SysfsTree) -> None:
+    def __init__(
+        self, tree: SysfsTree, excluded: tuple[str, ...] = (), *, reads_virtual: bool = False
+    ) -> None:
         self.clock, self.kernels = ManualClock(1_000.0), EthtoolKernels()
         self.cards: dict[str, str] = {}
         self.calls = EthtoolSocket(self.kernels.ioctl)
@@ -35,11 +38,18 @@ class Bench:
             lambda netdev: None,
             lambda: self.cards,
             Topology("node-a", NO_NETWORK),
+            excluded,
+            reads_virtual=reads_virtual,
         )
 
     def look(self, seconds: float = FIND_SECONDS) -> None:
         self.clock.advance(seconds)
         self.network.refresh()
+
+    def close(self) -> None:
+        self.calls.close()
+        for reader in self.network.rdma:
+            reader.close()
 
     def read(self) -> None:
         """Read all interfaces; what cannot be read is not what is looked for."""
@@ -52,17 +62,31 @@ class Bench:
         return [reader.id for reader in self.network.rdma]
 
     @property
+    def interfaces(self) -> list[str]:
+        return [reader.id for reader in self.network.nics]
+
+    @property
     def sights(self) -> Mapping[str, str]:
         return {f"{name} {port.number}": each.reason for name, port, each in self.network.sights()}
 
 
+Start = Callable[..., Bench]
+
+
 @pytest.fixture
-def bench(tree: SysfsTree) -> Iterator[Bench]:
-    bench = Bench(tree)
-    yield bench
-    bench.calls.close()
-    for reader in bench.network.rdma:
-        reader.close()
+def start(tree: SysfsTree) -> Iterator[Start]:
+    """Start a bench of one's own; it ends with the test."""
+    with ExitStack() as stack:
+
+        def bench(excluded: tuple[str, ...] = (), *, reads_virtual: bool = False) -> Bench:
+            return stack.enter_context(closing(Bench(tree, excluded, reads_virtual=reads_virtual)))
+
+        yield bench
+
+
+@pytest.fixture
+def bench(start: Start) -> Bench:
+    return start()
 
 
 def test_a_node_without_devices_has_nothing(bench: Bench) -> None:
@@ -167,24 +191,45 @@ def test_what_is_seen_of_pauses_is_said_when_it_was_read(bench: Bench, tree: Sys
     assert bench.sights == {"mlx5_0 1": "time"}
 
 
+@pytest.mark.parametrize(
+    ("driver", "files", "reason"),
+    [
+        pytest.param("virtio_net", {}, "driver", id="nothing known"),
+        pytest.param("mana", {}, "virtual_function", id="virtual by design"),
+        pytest.param("iavf", {}, "virtual_function", id="a driver of virtual functions"),
+    ],
+)
 def test_an_interface_whose_driver_counts_no_pauses_hides_them(
-    bench: Bench, tree: SysfsTree
+    bench: Bench, tree: SysfsTree, driver: str, files: dict[str, str], reason: str
 ) -> None:
-    """As mana's: nobody reads it, and that is known at once."""
-    tree.add_nic("mana_0", NIC, netdev="eth0", driver="mana")
+    """Nobody reads it, and that is known at once."""
+    tree.add_nic("dev0", NIC, files, netdev="eth0", driver=driver)
     bench.look()
 
-    assert bench.sights == {"mana_0 1": "driver"}
+    assert bench.sights == {"dev0 1": reason}
+
+
+def test_what_a_guests_virtual_function_does_not_show_it_hides_because_it_is_one(
+    bench: Bench, tree: SysfsTree
+) -> None:
+    """There it is all there is to see, and nothing says of what it is a part."""
+    tree.add_nic("mlx5_0", NIC, {"device": "0x101e"}, netdev="eth0")
+    bench.kernels.by_name["eth0"] = kernel_of([(b"rx_vport_unicast_bytes", 1)], bus=NIC)
+    bench.look()
+    bench.read()
+
+    assert (bench.devices, bench.interfaces) == (["mlx5_0"], ["eth0"])
+    assert bench.sights == {"mlx5_0 1": "virtual_function"}
 
 
 def test_a_bond_is_seen_as_its_worst_member(bench: Bench, tree: SysfsTree) -> None:
     folder = tree.add_nic("mlx5_bond_0", NIC, netdev="eth0")
-    add_interface(tree, "eth1", "mlx5_core", OTHER)
+    add_interface(tree, "eth1", "mlx5_core", SECOND)
     tree.add_bond("bond0", ["eth0", "eth1"])
     write(folder / "ports/1/gid_attrs/ndevs", {"0": "bond0"})
     bench.kernels.by_name = {
         "eth0": kernel_of(PAUSED, bus=NIC),
-        "eth1": kernel_of([(b"rx_bytes_phy", 1)], bus=OTHER),
+        "eth1": kernel_of([(b"rx_bytes_phy", 1)], bus=SECOND),
     }
     bench.look()
     bench.read()
@@ -211,6 +256,25 @@ def test_each_card_has_its_nearest_devices(bench: Bench, tree: SysfsTree) -> Non
     bench.look()
 
     assert bench.network.nearest() == (("GPU-1", "mlx5_0", "pix"),)
+
+
+def test_of_near_devices_those_with_an_active_port_count(bench: Bench, tree: SysfsTree) -> None:
+    way = ("pci0000:3a", "0000:3a:00.0", "0000:d0:00.0", "0000:e0:00.0")
+    tree.add_card("0000:3c:00.0", way=way)
+    port = tree.add_nic("mlx5_0", NIC, way=(*way[:-1], "0000:e0:01.0"), state=DOWN) / "ports/1"
+    tree.add_nic("mlx5_1", OTHER, way=("pci0000:3a", "0000:3a:05.0"))
+    bench.cards = {"GPU-1": "0000:3c:00.0"}
+    bench.look()
+    seen = [bench.network.nearest()]
+
+    for state in (DOWN, ACTIVE):
+        write(port, {"state": state})
+        for reader in bench.network.rdma:
+            list(reader.read())
+        seen.append(bench.network.nearest())
+
+    near = (("GPU-1", "mlx5_0", "pix"),)
+    assert seen == [near, (("GPU-1", "mlx5_1", "phb"),), near]
 
 
 def test_what_is_near_is_found_again_when_cards_or_devices_change(

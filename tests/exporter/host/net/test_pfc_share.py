@@ -169,17 +169,18 @@ def test_whenever_paced_hardware_writes_a_hold_shows(
     interval_seconds: float, period_seconds: float, held_periods: int, least_ratio: float
 ) -> None:
     """Idle, held from 20 s on for some of its periods, idle again; in forty phases."""
+    held_seconds = held_periods * period_seconds
+
+    def total(at_seconds: float, offset_seconds: float) -> float:
+        writes = math.floor((at_seconds - offset_seconds) / period_seconds)
+        written_seconds = writes * period_seconds + offset_seconds
+        return min(max(written_seconds - 20, 0.0), held_seconds)
+
+    times = [interval_seconds * number for number in range(int(40 / interval_seconds))]
     for phase in range(40):
         offset_seconds = phase / 40 * period_seconds
-        held_seconds = held_periods * period_seconds
-
-        def total(at_seconds: float, offset_seconds: float = offset_seconds) -> float:
-            writes = math.floor((at_seconds - offset_seconds) / period_seconds)
-            written_seconds = writes * period_seconds + offset_seconds
-            return min(max(written_seconds - 20, 0.0), held_seconds)
-
-        times = [interval_seconds * number for number in range(int(40 / interval_seconds))]
-        told = shares(*((at, counted(total(at))) for at in times), is_paced=True)
+        held = [counted(total(at, offset_seconds)) for at in times]
+        told = shares(*zip(times, held, strict=True), is_paced=True)
 
         assert max(share.ratio or 0.0 for share in told) >= least_ratio, phase
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.open_files import no_file_more
 from support.sysfs_tree import DOWN, SysfsTree, make_unreadable, write
 
 from rightslice.exporter.host.clock import ManualClock
@@ -328,6 +329,21 @@ def test_what_a_device_of_two_ports_counts_as_a_whole_has_no_port(
     assert (own.port, own.state) == (None, None)
 
 
+def test_what_a_device_with_a_switch_counts_as_a_whole_is_the_wires(
+    tree: SysfsTree, start: Start
+) -> None:
+    """Its other ports are of functions behind the switch, and none of the node's."""
+    folder = tree.add_nic("mlx5_0", netdev="eth0", ports=9)
+    for port in range(1, 10):
+        put(folder, port, out_of_sequence=port)
+    write(folder / "hw_counters", {"np_cnp_sent": "7"})
+
+    (reading,) = start().read()
+
+    assert (reading.number, value_of(reading, LOST)) == ("1", 1)
+    assert value_of(reading, "rdma_cnp_sent_total") == 7
+
+
 def test_states_are_kept_for_who_asks(tree: SysfsTree, start: Start) -> None:
     add(tree, ports=2)
     reader = start()
@@ -346,3 +362,53 @@ def test_a_device_that_hangs_is_in_a_lane_of_its_own(tree: SysfsTree, clock: Man
     ]
 
     assert len(set(lanes)) == 2
+
+
+@pytest.mark.parametrize("seconds", [1.0, LOOK_SECONDS])
+def test_where_no_file_can_be_opened_the_reading_fails_and_nothing_is_lost(
+    tree: SysfsTree, start: Start, clock: ManualClock, seconds: float
+) -> None:
+    folder = add(tree, out_of_sequence=END - 10)
+    reader = start()
+    told(reader)
+    put(folder, out_of_sequence=5)
+
+    with no_file_more():
+        for _ in range(2):
+            clock.advance(seconds)
+            with pytest.raises(ReadingError) as raised:
+                list(reader.read())
+            assert raised.value.reason == "too_many_open_files"
+    clock.advance(1.0)
+    (reading,) = reader.read()
+
+    assert value_of(reading, LOST) == END + 5
+    assert (reading.reset_growth, reading.unreadable_count) == (0, 0)
+
+
+def test_a_device_whose_files_could_not_be_opened_at_first_is_read_in_the_next_round(
+    tree: SysfsTree, start: Start, clock: ManualClock
+) -> None:
+    add(tree, ports=2, out_of_sequence=3)
+    reader = start()
+
+    with no_file_more(), pytest.raises(ReadingError):
+        list(reader.read())
+    clock.advance(1.0)
+
+    assert [value_of(reading, LOST) for reading in reader.read()] == [3, 3]
+
+
+def test_a_device_that_returned_says_so_in_the_first_reading_that_succeeds(
+    tree: SysfsTree, clock: ManualClock
+) -> None:
+    add(tree, out_of_sequence=3)
+    (device,) = find_rdma_devices(tree.sysfs)
+    reader = RdmaReader(tree.sysfs, device, clock.clock(), has_returned=True)
+    with no_file_more(), pytest.raises(ReadingError):
+        list(reader.read())
+
+    growth = [reading.reset_growth for reading in reader.read()]
+    reader.close()
+
+    assert growth == [1]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightslice.exporter.host.net.register import SMALLEST_FRAME_BYTES, Register
+from rightslice.exporter.host.net.register import SMALLEST_FRAME_BYTES, Register, registers_fell
 from rightslice.facts.nics import EXTENDED, HARDWARE_FILE, SATURATE, WRAP, CounterRow
 
 ROW = CounterRow(
@@ -156,6 +156,45 @@ def test_a_register_that_wraps_is_never_saturated() -> None:
 
 def test_a_register_that_was_never_read_is_not_saturated() -> None:
     assert not Register(LINK_DOWNED).is_saturated
+
+
+def test_what_fell_beside_neighbours_that_began_anew_did_not_wrap() -> None:
+    register = Register(ROW)
+    taken(register, END - 100)
+
+    assert register.take(50, 1.0, RATE, began_anew=True) == 50
+    assert register.reset_count == 1
+
+
+def test_what_did_not_fall_goes_on_beside_neighbours_that_began_anew() -> None:
+    register = Register(ROW)
+    taken(register, END - 100, 50)
+
+    assert register.take(60, 1.0, RATE, began_anew=True) == END + 60
+    assert register.reset_count == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "is_proof"),
+    [
+        pytest.param(WIDE, True, id="of full width"),
+        pytest.param(EXTENDED_ROW, True, id="widened by the driver"),
+        pytest.param(ROW, False, id="narrow"),
+        pytest.param(LINK_DOWNED, False, id="reset by hand"),
+        pytest.param(STALLED, False, id="gauge"),
+        pytest.param(replace(STALLED, width_bits=64), False, id="wide gauge"),
+    ],
+)
+def test_only_what_never_falls_by_itself_proves_that_all_began_anew(
+    row: CounterRow, is_proof: bool
+) -> None:
+    steady, register = Register(WIDE), Register(row)
+    assert not registers_fell([(steady, 7), (register, 9)])
+    taken(steady, 7)
+    taken(register, 9)
+
+    assert not registers_fell([(steady, 7), (register, 9)])
+    assert registers_fell([(steady, 8), (register, 8)]) == is_proof
 
 
 @pytest.mark.parametrize("seconds", [1.0, 30.0])

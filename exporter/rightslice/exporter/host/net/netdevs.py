@@ -1,17 +1,29 @@
 """The network interfaces that a physical function is behind, and what each is."""
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rightslice.exporter.host.net.sysfs import link_name, names_in, read_text, read_whole
+from rightslice.exporter.host.net.pci_function import (
+    NOT_TOLD,
+    bus_id_of,
+    function_of,
+    is_virtual_function,
+)
+from rightslice.exporter.host.net.sysfs import (
+    Entry,
+    entries_in,
+    link_name,
+    names_in,
+    read_text,
+    read_whole,
+)
 
 # Of a port of an embedded switch that stands for somebody else's function: "pf0vf3", and "pf0" for
 # the host's own behind a network card with processors. The wire is "p0".
 REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:(?:vf|sf)[0-9]+)?")
-# A part of a physical function with an interface of its own, such as "mlx5_core.sf.4".
-SUBFUNCTION = re.compile(r"[a-z0-9_]+\.sf\.[0-9]+")
+# Where the kernel has interfaces without hardware, of containers for the most part.
+WITHOUT_HARDWARE = "/devices/virtual/net/"
 BYTES_PER_MEGABIT = 125_000
 
 
@@ -19,7 +31,9 @@ BYTES_PER_MEGABIT = 125_000
 class Netdev:
     """An interface with hardware of its own. `driver` is the kernel module's name.
 
-    `is_virtual` says that it is a virtual function or a subfunction: it sees nothing of the port.
+    `is_virtual` says that it is a virtual function or a subfunction, of a function on this node: it
+    sees nothing of the port. `function` is of `pci_function`. `is_child` says that it is one more
+    of an interface of InfiniBand, for another partition.
     """
 
     name: str
@@ -27,36 +41,74 @@ class Netdev:
     pci_bus_id: str
     is_virtual: bool
     is_representor: bool
+    is_child: bool = False
+    function: str = NOT_TOLD
 
 
 def class_folder(sysfs: Path) -> Path:
     return sysfs / "class/net"
 
 
+class NetdevFinder:
+    """Lists the interfaces, and reads of each only once what it is: there may be a thousand.
+
+    One that is being made may lack files still: what is new is read at the next look once more.
+    For one thread.
+    """
+
+    def __init__(self, sysfs: Path) -> None:
+        self._folder = class_folder(sysfs)
+        self._known: dict[Entry, Netdev | None] = {}
+        self._new: set[Entry] = set()
+
+    def find(self) -> tuple[Netdev, ...]:
+        """List the interfaces of PCI functions, in order."""
+        entries = [each for each in entries_in(self._folder) if WITHOUT_HARDWARE not in each.target]
+        for entry in entries:
+            is_known = entry in self._known
+            if is_known and entry not in self._new:
+                continue
+            self._known[entry] = _netdev(self._folder / entry.name)
+            (self._new.discard if is_known else self._new.add)(entry)
+        self._known = {entry: self._known[entry] for entry in entries}
+        self._new &= self._known.keys()
+        return tuple(netdev for netdev in self._known.values() if netdev is not None)
+
+
 def find_netdevs(sysfs: Path) -> tuple[Netdev, ...]:
     """List the interfaces of PCI functions, in order."""
-    folder = class_folder(sysfs)
-    found = (_netdev(folder / name) for name in names_in(folder))
-    return tuple(netdev for netdev in found if netdev is not None)
+    return NetdevFinder(sysfs).find()
 
 
 def _netdev(folder: Path) -> Netdev | None:
-    driver = link_name(folder / "device/driver")
+    place = folder / "device"
+    driver = link_name(place / "driver")
     if driver is None:
         return None
+    is_virtual = is_virtual_function(place)
+    # Asked of nobody who has none: the read waits for the kernel's lock of the network's settings.
+    port_name = None if is_virtual else read_text(folder / "phys_port_name")
     return Netdev(
         name=folder.name,
         driver=driver,
-        pci_bus_id=os.path.basename(os.path.realpath(folder / "device")),
-        is_virtual=is_virtual_function(folder / "device"),
-        is_representor=bool(REPRESENTOR.fullmatch(read_text(folder / "phys_port_name") or "")),
+        pci_bus_id=bus_id_of(place),
+        is_virtual=is_virtual,
+        is_representor=bool(REPRESENTOR.fullmatch(port_name or "")),
+        is_child=_is_child(folder),
+        function=function_of(place, driver),
     )
 
 
-def is_virtual_function(place: Path) -> bool:
-    """Tell it of a device's folder, or of a link to it."""
-    name = os.path.basename(os.path.realpath(place))
-    return (place / "physfn").exists() or bool(SUBFUNCTION.fullmatch(name))
+def _is_child(folder: Path) -> bool:
+    """Tell it by the interface below, which the kernel gives all; else by the name, as "ib0.8001".
+
+    An interface that is its own has its own number there.
+    """
+    own, below = read_whole(folder / "ifindex"), read_whole(folder / "iflink")
+    if own is not None and below is not None:
+        return own != below
+    parent, dot, _ = folder.name.rpartition(".")
+    return bool(dot) and (folder / "device/net" / parent).exists()
 
 
 def members_of(sysfs: Path, netdev: str) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ class NetworkOptions:
 
     `lldpd_socket` is asked only where there is no `lldp_file`. `excluded` are patterns of names of
     RDMA devices of which no file is read. `shows_idle_priorities` has priorities told that never
-    carried anything.
+    carried anything. `reads_virtual_functions` has functions read of which the physical one is on
+    this node.
     """
 
     topology_file: Path | None = None
@@ -20,7 +21,10 @@ class NetworkOptions:
     lldpd_socket: Path = LLDPD_SOCKET
     excluded: tuple[str, ...] = ()
     shows_idle_priorities: bool = False
+    reads_virtual_functions: bool = False
 
 
-# For a simulated node, of whose cables nobody here tells.
-NO_NETWORK = NetworkOptions(lldpd_socket=Path("/nonexistent/lldpd.socket"))
+# For a simulated node, of whose cables nobody here tells, and whose parts are there to be shown.
+NO_NETWORK = NetworkOptions(
+    lldpd_socket=Path("/nonexistent/lldpd.socket"), reads_virtual_functions=True
+)

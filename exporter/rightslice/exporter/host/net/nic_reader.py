@@ -14,7 +14,13 @@ from rightslice.exporter.host.net.ethtool import (
     Statistics,
 )
 from rightslice.exporter.host.net.netdev_traffic import Traffic, read_traffic
-from rightslice.exporter.host.net.netdevs import Carrier, Netdev, bytes_per_second, read_carrier
+from rightslice.exporter.host.net.netdevs import (
+    Carrier,
+    Netdev,
+    bytes_per_second,
+    class_folder,
+    read_carrier,
+)
 from rightslice.exporter.host.net.pfc_share import (
     PACED_DRIVERS,
     PauseCounters,
@@ -22,7 +28,7 @@ from rightslice.exporter.host.net.pfc_share import (
     PauseShare,
 )
 from rightslice.exporter.host.net.pfc_sight import UNREADABLE, Sight, sight_of, sight_of_error
-from rightslice.exporter.host.net.register import Register
+from rightslice.exporter.host.net.register import Register, registers_fell
 from rightslice.exporter.host.part import NodePart
 from rightslice.exporter.host.reading_error import ReadingError
 from rightslice.facts.nics import ETHTOOL, CounterRow, find_nic_driver
@@ -31,6 +37,7 @@ from rightslice.facts.nics import ETHTOOL, CounterRow, find_nic_driver
 SETTINGS_SECONDS = 30.0
 RECEIVED, TRANSMITTED = DIRECTIONS = ("received", "transmitted")
 PRIORITIES = tuple(str(priority) for priority in range(8))
+DEVICE_GONE = "device_gone"
 # So long after the last reading nothing is known: its lane hangs, or only just lives.
 STALE_SECONDS = 30.0
 PAUSE_FRAMES = "pfc_pause_frames_received_total"
@@ -70,9 +77,9 @@ class NicReader(NodePart):
     """Reads one interface. All share a lane: the kernel lets one at a time read, whoever asks.
 
     `enabled_by_kernel` gives the priorities with PFC by the kernel's DCB; None where it tells
-    nothing. `shows_idle` has priorities told that never carried anything. `lock` is one for all
-    that share what they ask. For one thread, and where a lane ends while
-    the next one begins, for two; `sight` may be read from any.
+    nothing. `shows_idle` has priorities told that never carried anything. `has_returned` says that
+    the interface was there before. `lock` is one for all that share what they ask. For one thread,
+    and where a lane ends while the next one begins, for two; `sight` may be read from any.
     """
 
     sysfs: Path
@@ -81,6 +88,7 @@ class NicReader(NodePart):
     enabled_by_kernel: Callable[[str], Mapping[str, bool] | None]
     clock: Clock
     shows_idle: bool = False
+    has_returned: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     _plan: _Plan | None = None
     _registers: dict[CounterRow, Register] = field(default_factory=dict)
@@ -139,8 +147,13 @@ class NicReader(NodePart):
             self._be_sure()
             statistics = self.ethtool.statistics(self.id)
         except ReadingError as error:
-            self._see(sight_of_error(error, self.netdev))
             self._read_seconds = None  # what has fallen when it comes back began anew
+            if error.reason == NO_SUCH_NETDEV and not self._is_in_sysfs:
+                self._sight = None
+                raise ReadingError(
+                    DEVICE_GONE, f"{self.id} was removed, or its driver is being loaded anew"
+                ) from None
+            self._see(sight_of_error(error, self.netdev))
             if error.reason in (NOT_SUPPORTED, NO_STATISTICS):
                 return NicReading([], {}, [], 0)
             raise
@@ -165,8 +178,17 @@ class NicReader(NodePart):
             ],
             enabled,
             [each for each in self._shares(by_key, statistics) if each[1] in shown],
-            int(self._reset_count > before_count),
+            int(self._reset_count > before_count or self._take_return()),
         )
+
+    def _take_return(self) -> bool:
+        """Tell once that the interface was gone: it counts from 0, as after any reload."""
+        has_returned, self.has_returned = self.has_returned, False
+        return has_returned
+
+    @property
+    def _is_in_sysfs(self) -> bool:
+        return (class_folder(self.sysfs) / self.id).exists()
 
     def _be_sure(self) -> None:
         """Raise ReadingError where the name is another interface's here.
@@ -218,8 +240,12 @@ class NicReader(NodePart):
             self._plan = self._made_plan(statistics.names)
         before_seconds, self._read_seconds = self._read_seconds, now_seconds
         elapsed_seconds = 0.0 if before_seconds is None else now_seconds - before_seconds
+        values = statistics.values
+        fell = registers_fell((register, values[place]) for place, _, register in self._plan.places)
         for place, row, register in self._plan.places:
-            whole = register.take(statistics.values[place], elapsed_seconds, self._bytes_per_second)
+            whole = register.take(
+                values[place], elapsed_seconds, self._bytes_per_second, began_anew=fell
+            )
             yield row, row.scaled(whole)
 
     def _made_plan(self, names: tuple[str, ...]) -> _Plan:

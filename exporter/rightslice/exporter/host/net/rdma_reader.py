@@ -61,19 +61,23 @@ class RdmaReader(NodePart):
         self._read_seconds: float | None = None
 
     def read(self) -> Iterator[PortReading]:
-        """Read all ports, and then what is the device's own. Raises ReadingError if it is gone."""
+        """Read all ports, and then what is the device's own.
+
+        Raises ReadingError if it is gone, or if no file can be opened any more.
+        """
         now_seconds = self._clock.monotonic_seconds()
         ports = self.device.ports
         self._look(ports, now_seconds)
         elapsed_seconds = 0.0 if self._read_seconds is None else now_seconds - self._read_seconds
-        self._read_seconds = now_seconds
-        has_returned, self._has_returned = self._has_returned, False
+        has_returned = self._has_returned
         for port in ports:
             state = self.states[port.number] = read_port_state(self._port_folder(port))
             number = str(port.number)
             yield self._reading(number, port, state, elapsed_seconds, has_returned=has_returned)
         if NO_PORT in self._files and self._files[NO_PORT].file_count:
             yield self._reading(NO_PORT, None, None, elapsed_seconds, has_returned=has_returned)
+        # Only now: after a failure, what was not read is as old as it was.
+        self._read_seconds, self._has_returned = now_seconds, False
 
     def _look(self, ports: tuple[RdmaPort, ...], now_seconds: float) -> None:
         """Open the files that are there, at first, from time to time, and of a device made anew."""
@@ -90,7 +94,6 @@ class RdmaReader(NodePart):
             self.close()
         if numbers != self._numbers_seen:
             self._files = {}
-        self._folder_seen, self._numbers_seen, self._look_seconds = seen, numbers, now_seconds
         folders = {str(port.number): self._port_folder(port) for port in ports}
         # One device with one port: what is the device's own is the port's.
         also = self._folder if len(ports) == 1 else None
@@ -101,6 +104,8 @@ class RdmaReader(NodePart):
                 self._files[number].look()
             else:
                 self._files[number] = CounterFiles(folder, self._driver, also)
+        # Only now: what could not be opened is tried again in the next round.
+        self._folder_seen, self._numbers_seen, self._look_seconds = seen, numbers, now_seconds
 
     def _port_folder(self, port: RdmaPort) -> Path:
         return self._folder / "ports" / str(port.number)

@@ -1,5 +1,7 @@
 """A hardware counter made one that only grows: narrow registers widened, resets told."""
 
+from collections.abc import Iterable
+
 from rightslice.facts.nics import FULL_WIDTH_BITS, SATURATE, WRAP, CounterRow
 
 # The smallest frame on the wire, with preamble and gap: no port counts more of them than fit.
@@ -35,12 +37,22 @@ class Register:
         self._base = 0
         self.reset_count = 0
 
-    def take(self, raw: int, elapsed_seconds: float, bytes_per_second: float | None) -> int:
-        """Give the widened value of a reading so long after the one before."""
+    def take(
+        self,
+        raw: int,
+        elapsed_seconds: float,
+        bytes_per_second: float | None,
+        *,
+        began_anew: bool = False,
+    ) -> int:
+        """Give the widened value of a reading so long after the one before.
+
+        `began_anew` says that its neighbours did meanwhile: if it has fallen, it did not wrap.
+        """
         before, self._raw = self._raw, raw
         if before is None or raw >= before or self._is_gauge:
             return self._base + raw
-        if self._modulus:
+        if self._modulus and not began_anew:
             rate = (bytes_per_second or FASTEST_BYTES_PER_SECOND) / self._unit
             step = raw - before + self._modulus
             most = min(rate * elapsed_seconds * TIMING_MARGIN, self._modulus * LONGEST_STEP_RATIO)
@@ -51,7 +63,22 @@ class Register:
         self.reset_count += 1
         return raw
 
+    def shows_reset(self, raw: int) -> bool:
+        """Tell whether this reading to come proves a reset: it falls, and never does by itself."""
+        if self._raw is None or self._is_gauge or self._modulus or self._saturated_at is not None:
+            return False
+        return raw < self._raw
+
     @property
     def is_saturated(self) -> bool:
         """Tell whether it stands at its end, and counts no further."""
         return self._saturated_at is not None and self._raw == self._saturated_at
+
+
+def registers_fell(readings: Iterable[tuple[Register, int]]) -> bool:
+    """Tell of readings that were made together, before any is taken, whether they began anew.
+
+    Then none of the narrow registers that fell has wrapped. One of full width falls by a reset
+    only. One that stands at its end may have been reset by hand, and alone.
+    """
+    return any(register.shows_reset(raw) for register, raw in readings)

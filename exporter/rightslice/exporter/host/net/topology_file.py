@@ -95,7 +95,7 @@ def unreadable(path: Path, error: OSError) -> str:
 def read_rows(data: bytes, source: str) -> tuple[Row, ...]:
     """Read all entries of a file; `source` is how errors name it. Raises TopologyError."""
     try:
-        told = tomllib.loads(data.decode("utf-8"))
+        told = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise TopologyError(f"{source}: is not UTF-8; save it as UTF-8") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
