@@ -15,6 +15,7 @@ from rightslice.exporter.check.patience import Patience
 
 
 def flags(tree: SysfsTree, *more: str) -> list[str]:
+    (tree.root / "proc").mkdir(exist_ok=True)
     return [f"--path.sysfs={tree.sysfs}", f"--path.procfs={tree.root / 'proc'}", *more]
 
 
@@ -69,6 +70,53 @@ def test_unknown_alone_is_no_failure(tree: SysfsTree, capsys: pytest.CaptureFixt
     assert "unknown  link" in capsys.readouterr().out
 
 
+def test_a_device_without_a_driver_is_not_taken_for_good(
+    bare: SysfsTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bare.sysfs / "class/infiniband/rxe0/ports/1").mkdir(parents=True)
+
+    assert main(flags(bare), {}) == 0
+
+    assert "neither driver nor PCI function is shown" in capsys.readouterr().out
+
+
+def test_what_cannot_look_or_print_is_no_warning(
+    weak: SysfsTree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("sys.stdout", None)
+        assert main(flags(weak), {}) == 3
+    assert "could not print" in capsys.readouterr().err
+
+    def refuse(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'x'")
+
+    monkeypatch.setattr(command, "_findings", refuse)
+    assert main(flags(weak), {}) == 3
+    assert "could not look: No module named 'x'" in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_a_full_disk_is_no_warning_either(weak: SysfsTree) -> None:
+    call = [sys.executable, "-m", "rightslice.exporter", "check", *flags(weak)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            call, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+
+    assert done.returncode == 3
+    assert "could not print: No space left on device" in done.stderr
+
+
+def test_a_procfs_that_is_no_folder_is_bad_usage(
+    bare: SysfsTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([*flags(bare), "--path.procfs=/nonexistent"], {})
+
+    assert "--path.procfs" in capsys.readouterr().err
+
+
 def test_flags_come_from_the_environment_too(
     weak: SysfsTree, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +125,7 @@ def test_flags_come_from_the_environment_too(
         "RIGHTSLICE_PATH_PROCFS": str(weak.root / "proc"),
         "RIGHTSLICE_RDMA_EXCLUDE": "mlx5_*",
     }
+    (weak.root / "proc").mkdir()
 
     assert main([], environment) == 0
     assert capsys.readouterr().out == "no RDMA devices\n"

@@ -1,6 +1,8 @@
 """The command `rightslice-exporter check`: reads its flags, looks once, prints, and is done."""
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from rightslice.exporter.network_flags import names, path
 PROGRAM = "rightslice-exporter check"
 VARIABLE_PREFIX = "RIGHTSLICE_"
 FORMATS = {"text": as_text, "json": as_json}
-EXIT_OK, EXIT_WARNINGS, EXIT_USAGE = 0, 1, 2
+EXIT_OK, EXIT_WARNINGS, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -30,7 +32,14 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             findings = _findings(look)
     except ValueError as error:
         flags.error(str(error))
-    _print(FORMATS[given.format](findings))
+    except Exception as error:  # whoever reads the exit code must not take this for a finding
+        return _failed(f"could not look: {error}")
+    try:
+        _print(FORMATS[given.format](findings))
+    except OSError as error:
+        # Else the end of the process tries again, and has an exit code of its own.
+        sys.stdout = None
+        return _failed(f"could not print: {error.strerror}")
     return EXIT_WARNINGS if any(each.level == WARNING for each in findings) else EXIT_OK
 
 
@@ -40,9 +49,9 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Looks once at this node, and tells what is wrong or weak about its network "
         "and PCIe for work on GPUs. It changes nothing.",
-        epilog="Ends with 0 when nothing is wrong, 1 when there are warnings, 2 on bad usage. Each "
-        "flag but --format can be set in the environment as the exporter's can: --path.sysfs as "
-        "RIGHTSLICE_PATH_SYSFS.",
+        epilog="Ends with 0 when nothing is wrong, 1 when there are warnings, 2 on bad usage, 3 "
+        "when it could not look or print. Each flag but --format can be set in the environment as "
+        "the exporter's can: --path.sysfs as RIGHTSLICE_PATH_SYSFS.",
         allow_abbrev=False,
     )
     flags.add_argument(
@@ -104,6 +113,8 @@ def _look(given: argparse.Namespace) -> Iterator[Callable[[], Node]]:
                 f"--path.sysfs: {str(given.sysfs)!r} has neither a folder 'class' nor 'bus', want "
                 "the place where the node's sysfs is mounted"
             )
+        if not given.procfs.is_dir():
+            raise ValueError(f"--path.procfs: {str(given.procfs)!r} is no folder")
         paths = Paths(sysfs=given.sysfs, procfs=given.procfs)
         with real_kernel() as kernel:
             yield partial(look_at, paths, kernel, given.excluded)
@@ -122,7 +133,16 @@ def _look(given: argparse.Namespace) -> Iterator[Callable[[], Node]]:
         yield partial(look_at, machine.paths, kernel, given.excluded)
 
 
+def _failed(text: str) -> int:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{PROGRAM}: {text}\n")
+    return EXIT_FAILED
+
+
 def _print(text: str) -> None:
-    """Write it, with names that the terminal's encoding lacks in escapes."""
+    """Write it, with names that the terminal's encoding lacks in escapes. Raises OSError."""
+    if sys.stdout is None:  # closed by who started us
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
