@@ -5,11 +5,11 @@ The counters of cards are rows of a table of facts (`nic_counters`); what is der
 
 from rightslice.contract.sampling import PEAK_WINDOW_SECONDS
 from rightslice.contract.spec import PREFIX, Kind, MetricSpec, Unit
+from rightslice.contract.workload_metrics import NODE_WORKLOAD_LABELS
 from rightslice.facts.nics import ETHTOOL, PORT_FILE, NicMetric, nic_metrics
 
 OF_PORT = ("device", "port")
 OF_PRIORITY = ("netdev", "priority")
-NODE_WORKLOAD_LABELS = ("workload_kind", "namespace", "pod", "container")
 PORT_FILES, HARDWARE_FILES = "sysfs, counters of the port", "sysfs, hw_counters"
 ETHTOOL_STATISTICS = "ethtool statistics"
 NO_TIME = "where the driver tells no time held"

@@ -1,9 +1,9 @@
 """The part of the contract about memory that ran out: on a card, or on its host."""
 
 from rightslice.contract.spec import Kind, MetricSpec, Unit
+from rightslice.contract.workload_metrics import NODE_WORKLOAD_LABELS
 
-# What names a workload on its node, whichever cards it has; its series end with it.
-NODE_WORKLOAD_LABELS = ("workload_kind", "namespace", "pod", "container")
+# Series end with their workload.
 SUBJECT_LABEL_COUNT = len(NODE_WORKLOAD_LABELS)
 LINE_SOURCE = "logs of containers"
 BEFORE_THE_FIRST = "until the workload has had such an incident"

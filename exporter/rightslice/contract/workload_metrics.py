@@ -5,7 +5,9 @@ from rightslice.contract.sampling import MEAN_SECONDS, PEAK_WINDOW_SECONDS
 from rightslice.contract.spec import Kind, MetricSpec, Unit
 
 # What names a workload's part of a card; its series end with it.
-WORKLOAD_LABELS = ("uuid", "gpu_instance_id", "workload_kind", "namespace", "pod", "container")
+# What names a workload on its node, whichever cards it has.
+NODE_WORKLOAD_LABELS = ("workload_kind", "namespace", "pod", "container")
+WORKLOAD_LABELS = ("uuid", "gpu_instance_id", *NODE_WORKLOAD_LABELS)
 SUBJECT_LABEL_COUNT = len(WORKLOAD_LABELS)
 LIST_SOURCE = "NVML, process lists; procfs, cgroups; kubelet, Slurm"
 SHARED_ONLY = "until the workload shares its card or instance: alone, the card's own serves"
@@ -167,7 +169,7 @@ WORKLOAD_PORT_INFO = MetricSpec(
     Kind.GAUGE,
     Unit.NONE,
     "1; a port that a container of a pod with a card declares, at the pod's address.",
-    ("workload_kind", "namespace", "pod", "container", "address", "port", "port_name"),
+    (*NODE_WORKLOAD_LABELS, "address", "port", "port_name"),
     absent="without --kubelet.pods-url, and for ports that a pod does not declare",
     source="kubelet, /pods",
 )

@@ -1,21 +1,9 @@
 """The flags that say where this node's network ports hang."""
 
 import argparse
-from pathlib import Path
 
+from rightslice.exporter.flag_types import parts, path
 from rightslice.exporter.host.net.network_options import LLDPD_SOCKET, NetworkOptions
-
-
-def path(text: str) -> Path:
-    """Read a path, which an empty text is not."""
-    if not text:
-        raise argparse.ArgumentTypeError("want a path, got nothing")
-    return Path(text)
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Read patterns of names, parted by commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def add_network_flags(flags: argparse.ArgumentParser) -> None:
@@ -23,7 +11,7 @@ def add_network_flags(flags: argparse.ArgumentParser) -> None:
     flags.add_argument(
         "--rdma.exclude",
         dest="rdma_exclude",
-        type=names,
+        type=parts,
         default="",
         metavar="PATTERNS",
         help="RDMA devices that are not to be read, such as mlx5_1[0-3], parted by commas: on some "

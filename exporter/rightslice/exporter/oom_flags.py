@@ -4,12 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rightslice.exporter.flag_types import parts
 from rightslice.exporter.host.oom.options import OomOptions
 
 
 def globs(text: str) -> tuple[str, ...]:
     """Read patterns of absolute paths, parted by commas."""
-    patterns = tuple(part.strip() for part in text.split(",") if part.strip())
+    patterns = parts(text)
     relative = [pattern for pattern in patterns if not pattern.startswith("/")]
     if relative:
         raise argparse.ArgumentTypeError(f"want absolute paths, got {', '.join(relative)!r}")

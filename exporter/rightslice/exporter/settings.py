@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rightslice.exporter.collectors import ENABLED
+from rightslice.exporter.flag_types import path
 from rightslice.exporter.host.net.network_options import NetworkOptions
 from rightslice.exporter.host.oom.options import OomOptions
 from rightslice.exporter.host.paths import Paths
@@ -134,13 +134,6 @@ def card_count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"want a number of cards, 0 or more, got {text!r}")
     return int(text)
-
-
-def path(text: str) -> Path:
-    """Read a path, which an empty text is not."""
-    if not text:
-        raise argparse.ArgumentTypeError("want a path, got nothing")
-    return Path(text)
 
 
 def listen_address(text: str) -> tuple[str, int]:

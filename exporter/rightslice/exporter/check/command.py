@@ -14,8 +14,8 @@ from rightslice.exporter.check.kernel import real_kernel, simulated_kernel
 from rightslice.exporter.check.node import Node, look_at
 from rightslice.exporter.check.patience import Patience
 from rightslice.exporter.check.report import as_json, as_text
+from rightslice.exporter.flag_types import parts, path
 from rightslice.exporter.host.paths import Paths
-from rightslice.exporter.network_flags import names, path
 
 PROGRAM = "rightslice-exporter check"
 VARIABLE_PREFIX = "RIGHTSLICE_"
@@ -73,7 +73,7 @@ def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     flags.add_argument(
         "--rdma.exclude",
         dest="excluded",
-        type=names,
+        type=parts,
         default=environment.get(f"{VARIABLE_PREFIX}RDMA_EXCLUDE") or "",
         metavar="PATTERNS",
         help="RDMA devices that are not to be read, such as mlx5_1[0-3], parted by commas "

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from rightslice.exporter.check.finding import OK, UNKNOWN, WARNING, Finding
-from rightslice.exporter.check.node import FUNCTION, Node
+from rightslice.exporter.check.node import Node
 from rightslice.exporter.host.net.distance import NODE, PHB, PIX, PXB, SYS, nearest
+from rightslice.exporter.host.net.pci_function import FUNCTION
 
 ID = "far_nic"
 IN_WORDS = {

@@ -1,9 +1,11 @@
 """Whether an interface of sysfs is the one that this network namespace knows by its name."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rightslice.exporter.check.node import Node
+from rightslice.exporter.check.node import Node, port_name
 from rightslice.exporter.host.net.ethtool import NO_SUCH_NETDEV
+from rightslice.exporter.host.net.netdevs import is_same_interface
 from rightslice.exporter.host.reading_error import ReadingError
 
 
@@ -24,9 +26,7 @@ def interface_of(node: Node, netdev: str) -> Interface:
         if error.reason == NO_SUCH_NETDEV:
             return Interface(False, f"its interface {netdev} is not in this network namespace")
         return Interface(None, str(error))
-    if shown is None or info.bus == shown.pci_bus_id:
-        return Interface(True)
-    if not info.bus and info.driver == shown.driver:
+    if shown is None or is_same_interface(shown, info):
         return Interface(True)
     other = f"{info.driver or 'an unknown driver'} at {info.bus or 'no place'}"
     return Interface(
@@ -34,3 +34,13 @@ def interface_of(node: Node, netdev: str) -> Interface:
         f"its interface {netdev} ({shown.pci_bus_id}) is not in this network namespace, whose own "
         f"{netdev} is another ({other})",
     )
+
+
+def roce_interfaces(node: Node) -> Iterator[tuple[str, str]]:
+    """Give the port's name and the interface of each RoCE port that is not hidden.
+
+    Of one that is hidden, the check of the namespace tells.
+    """
+    for device, port, netdev in node.roce_netdevs():
+        if interface_of(node, netdev).is_seen is not False:
+            yield port_name(device, port), netdev

@@ -1,7 +1,6 @@
 """The node that is checked: its network devices, and its cards by their places on the PCI bus."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +14,10 @@ from rightslice.exporter.host.net.devices import (
     find_rdma_devices,
 )
 from rightslice.exporter.host.net.netdevs import Netdev, find_netdevs
+from rightslice.exporter.host.net.pci_function import FUNCTION
 from rightslice.exporter.host.net.port_state import PortState, read_port_state
-from rightslice.exporter.host.net.sysfs import link_name, names_in, read_text
 from rightslice.exporter.host.paths import Paths
-from rightslice.exporter.host.pci import DISPLAY_CLASS, PASSED_THROUGH_DRIVER, VENDOR
-
-FUNCTION = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+from rightslice.exporter.host.pci import card_bus_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def look_at(paths: Paths, kernel: Kernel, excluded: Sequence[str] = ()) -> Node:
         procfs=paths.procfs,
         rdma=find_rdma_devices(paths.sysfs, excluded),
         netdevs={netdev.name: netdev for netdev in find_netdevs(paths.sysfs)},
-        cards=tuple(_cards(paths.sysfs / "bus/pci/devices")),
+        cards=_cards(paths.sysfs),
         kernel=kernel,
     )
 
@@ -93,11 +90,8 @@ def port_name(device: RdmaDevice, port: RdmaPort) -> str:
     return device.name if len(device.ports) == 1 else f"{device.name}/{port.number}"
 
 
-def _cards(folder: Path) -> Iterator[str]:
-    for name in names_in(folder):
-        device = folder / name
-        if read_text(device / "vendor") != VENDOR or (device / "physfn").exists():
-            continue
-        is_display = (read_text(device / "class") or "").startswith(DISPLAY_CLASS)
-        if is_display and link_name(device / "driver") != PASSED_THROUGH_DRIVER:
-            yield name
+def _cards(sysfs: Path) -> tuple[str, ...]:
+    try:
+        return tuple(card_bus_ids(sysfs))
+    except OSError:
+        return ()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rightslice.exporter.check.node import FUNCTION
+from rightslice.exporter.host.net.pci_function import FUNCTION
 from rightslice.exporter.host.net.sysfs import read_text, read_whole
 
 SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?")

@@ -3,25 +3,30 @@
 from collections.abc import Iterator
 
 from rightslice.exporter.check.node import Node
-from rightslice.exporter.host.net.nic_reader import PAUSE_FRAMES, STRINGS_WHILE_ON
+from rightslice.exporter.host.net.pfc_enabled import (
+    PAUSE_FRAMES,
+    STRINGS_WHILE_ON,
+    enabled_by_kernel,
+    enabled_by_strings,
+)
 from rightslice.exporter.host.reading_error import ReadingError
 from rightslice.facts.nics import ETHTOOL, find_nic_driver
 
 
 def pfc_priorities(node: Node, netdev: str) -> tuple[str, ...] | None:
     """Give them by the kernel's DCB, else by the driver's strings; None where nobody tells."""
-    enabled = node.kernel.enabled(netdev)
-    if enabled is not None:
-        return tuple(sorted(priority for priority, is_on in enabled.items() if is_on))
     shown = node.netdevs.get(netdev)
-    if shown is None or shown.driver not in STRINGS_WHILE_ON:
+    driver = "" if shown is None else shown.driver
+    enabled = enabled_by_kernel(driver, node.kernel.enabled(netdev))
+    if enabled is None and driver in STRINGS_WHILE_ON:
+        try:
+            names = node.kernel.ethtool.names(netdev)
+        except ReadingError:
+            return None
+        enabled = enabled_by_strings(driver, set(_priorities(driver, names))) or None
+    if enabled is None:
         return None
-    try:
-        names = node.kernel.ethtool.names(netdev)
-    except ReadingError:
-        return None
-    # Without any such string it may be off, or a firmware that has none.
-    return tuple(sorted(set(_priorities(shown.driver, names)))) or None
+    return tuple(sorted(priority for priority, is_on in enabled.items() if is_on))
 
 
 def _priorities(driver: str, names: tuple[str, ...]) -> Iterator[str]:

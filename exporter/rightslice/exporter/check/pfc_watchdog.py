@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from rightslice.exporter.check.finding import OK, UNKNOWN, WARNING, Finding
-from rightslice.exporter.check.interface import interface_of
-from rightslice.exporter.check.node import Node, port_name
+from rightslice.exporter.check.interface import roce_interfaces
+from rightslice.exporter.check.node import Node
 from rightslice.exporter.check.pfc import in_words, pfc_priorities
 from rightslice.exporter.host.net.ethtool import PFC_WATCHDOG_AUTOMATIC
 from rightslice.exporter.host.reading_error import ReadingError
@@ -14,10 +14,8 @@ ID = "pfc_watchdog"
 
 def check(node: Node) -> Iterator[Finding]:
     """Look at the Ethernet interfaces of RDMA ports."""
-    for device, port, netdev in node.roce_netdevs():
-        # Of one that is hidden, the check of the namespace tells.
-        if interface_of(node, netdev).is_seen is not False:
-            yield _of(node, port_name(device, port), netdev)
+    for subject, netdev in roce_interfaces(node):
+        yield _of(node, subject, netdev)
 
 
 def _of(node: Node, subject: str, netdev: str) -> Finding:

@@ -25,10 +25,15 @@ class PciBuses(NodePart):
         The virtual functions of a vGPU host are parts of a card, not cards.
         """
         try:
-            devices = list((self.sysfs / "bus/pci/devices").iterdir())
+            return len(card_bus_ids(self.sysfs))
         except OSError:
             return None
-        return sum(_is_card(device) for device in devices)
+
+
+def card_bus_ids(sysfs: Path) -> list[str]:
+    """List the vendor's cards of this node's own, in order. Raises OSError without PCI buses."""
+    folder = sysfs / "bus/pci/devices"
+    return sorted(device.name for device in folder.iterdir() if _is_card(device))
 
 
 def kernel_bus_id(bus_id: str) -> str:

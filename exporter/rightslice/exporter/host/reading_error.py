@@ -10,3 +10,8 @@ class ReadingError(Exception):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
+
+
+def device_gone(name: str) -> ReadingError:
+    """Give the error of a device whose files, or whose name, are no more there."""
+    return ReadingError("device_gone", f"{name} was removed, or its driver is being loaded anew")

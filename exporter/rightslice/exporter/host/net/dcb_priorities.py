@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from rightslice.exporter.host.net.dcb import pfc_of
 from rightslice.exporter.host.net.netlink import Link, Netlink
+from rightslice.exporter.host.net.pfc_enabled import PRIORITIES
 from rightslice.exporter.host.reading_error import ReadingError
 
 log = logging.getLogger(__name__)
-PRIORITY_COUNT = 8
 
 
 class DcbPriorities:
@@ -28,4 +28,4 @@ class DcbPriorities:
         if pfc is None:
             return None
         on = pfc.enabled_priorities
-        return {str(priority): priority in on for priority in range(PRIORITY_COUNT)}
+        return {priority: int(priority) in on for priority in PRIORITIES}

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from rightslice.exporter.host.net.ethtool_messages import DriverInfo
 from rightslice.exporter.host.net.pci_function import (
     NOT_TOLD,
     bus_id_of,
@@ -153,3 +154,13 @@ def read_carrier(sysfs: Path, netdev: str) -> Carrier:
         read_whole(folder / "carrier_down_count"),
         read_whole(folder / "carrier_changes"),
     )
+
+
+def is_same_interface(netdev: Netdev, told: DriverInfo) -> bool:
+    """Tell whether what goes by the name in this network namespace is what sysfs shows.
+
+    Names such as eth0 are used again in each namespace; what says nothing of itself may be it.
+    """
+    if not told.bus:  # as of what has no hardware
+        return told.driver in ("", netdev.driver)
+    return told.bus == netdev.pci_bus_id or not netdev.pci_bus_id

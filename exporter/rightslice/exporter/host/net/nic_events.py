@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from rightslice.exporter.host.clock import Clock
-from rightslice.exporter.host.kernel_log import READS_PER_CALL, KernelLog
+from rightslice.exporter.host.kernel_log import KernelLog
+from rightslice.exporter.host.live_kernel_log import LiveKernelLog
 from rightslice.exporter.host.net.nic_log import DRIVERS, EVENTS, parse_nic_event
 from rightslice.exporter.host.net.rdma_reader import RdmaReader
 from rightslice.exporter.host.part import NodePart
@@ -20,14 +21,12 @@ class NicEvents(NodePart):
     def __init__(
         self, log: KernelLog, readers: Callable[[], Iterable[RdmaReader]], clock: Clock
     ) -> None:
-        self._log = log
+        self._log = LiveKernelLog(log, clock)
         self._readers = readers
-        self._start_seconds = clock.monotonic_seconds()
-        self._is_live = False
 
     @property
     def is_readable(self) -> bool:
-        return self._log.unavailable_reason is None
+        return self._log.is_readable
 
     def take_new(self) -> Counter[tuple[str, str]]:
         """Count the events since the last call by place and kind, 0 of what nothing was told of."""
@@ -37,12 +36,8 @@ class NicEvents(NodePart):
             if reader.device.driver in DRIVERS and reader.device.pci_bus_id
         }
         counts = Counter({(place, event): 0 for place in places for event in EVENTS})
-        records = self._log.read_new()
-        for record in records:
-            is_old = not self._is_live and record.monotonic_seconds < self._start_seconds
-            found = parse_nic_event(record.text) if record.is_from_kernel and not is_old else None
+        for record in self._log.read_new():
+            found = parse_nic_event(record.text)
             if found is not None:
                 counts[found] += 1
-        is_at_end = len(records) < READS_PER_CALL
-        self._is_live = self._is_live or (self.is_readable and is_at_end)
         return counts

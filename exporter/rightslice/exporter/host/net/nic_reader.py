@@ -19,7 +19,14 @@ from rightslice.exporter.host.net.netdevs import (
     Netdev,
     bytes_per_second,
     class_folder,
+    is_same_interface,
     read_carrier,
+)
+from rightslice.exporter.host.net.pfc_enabled import (
+    PAUSE_FRAMES,
+    PRIORITIES,
+    enabled_by_kernel,
+    enabled_by_strings,
 )
 from rightslice.exporter.host.net.pfc_share import (
     PACED_DRIVERS,
@@ -30,25 +37,29 @@ from rightslice.exporter.host.net.pfc_share import (
 from rightslice.exporter.host.net.pfc_sight import UNREADABLE, Sight, sight_of, sight_of_error
 from rightslice.exporter.host.net.register import Register, registers_fell
 from rightslice.exporter.host.part import NodePart
-from rightslice.exporter.host.reading_error import ReadingError
+from rightslice.exporter.host.reading_error import ReadingError, device_gone
 from rightslice.facts.nics import ETHTOOL, CounterRow, find_nic_driver
 
 # What changes by somebody's hand, and whose reading makes others wait, is read seldom.
 SETTINGS_SECONDS = 30.0
 RECEIVED, TRANSMITTED = DIRECTIONS = ("received", "transmitted")
-PRIORITIES = tuple(str(priority) for priority in range(8))
-DEVICE_GONE = "device_gone"
 # So long after the last reading nothing is known: its lane hangs, or only just lives.
 STALE_SECONDS = 30.0
-PAUSE_FRAMES = "pfc_pause_frames_received_total"
 # What a priority carries: of one that never carried anything there is nothing to tell. Pauses that
 # are counted and were never seen are told: 0 of them is not the same as nobody counting.
 TRAFFIC_PREFIX = "pfc_priority_"
-STRINGS_WHILE_ON = frozenset(("mlx5_core",))
-# For these the kernel says "no priority" also where nobody has set any.
-UNSET_READS_NONE = frozenset(("bnxt_en",))
 NOTHING = PauseCounters(None, None, None)
 Key = tuple[str, tuple[str, ...]]
+# Of each direction of a priority the keys of its time, its frames and its transitions.
+PAUSE_KEYS: dict[tuple[str, str], tuple[Key, Key, Key]] = {
+    (direction, priority): (
+        (f"pfc_pause_{direction}_seconds_total", (priority,)),
+        (f"pfc_pause_frames_{direction}_total", (priority,)),
+        (f"pfc_pause_{direction}_transitions_total", (priority,)),
+    )
+    for direction in DIRECTIONS
+    for priority in PRIORITIES
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +161,7 @@ class NicReader(NodePart):
             self._read_seconds = None  # what has fallen when it comes back began anew
             if error.reason == NO_SUCH_NETDEV and not self._is_in_sysfs:
                 self._sight = None
-                raise ReadingError(
-                    DEVICE_GONE, f"{self.id} was removed, or its driver is being loaded anew"
-                ) from None
+                raise device_gone(self.id) from None
             self._see(sight_of_error(error, self.netdev))
             if error.reason in (NOT_SUPPORTED, NO_STATISTICS):
                 return NicReading([], {}, [], 0)
@@ -216,9 +225,7 @@ class NicReader(NodePart):
             if error.reason == NO_SUCH_NETDEV:
                 raise
             return ""  # nobody says otherwise
-        if not told.bus:  # as of what has no hardware
-            return told.driver if told.driver not in ("", self.netdev.driver) else ""
-        return told.bus if told.bus != self.netdev.pci_bus_id and self.netdev.pci_bus_id else ""
+        return "" if is_same_interface(self.netdev, told) else told.bus or told.driver
 
     def _see(self, sight: Sight) -> None:
         self._sight = sight, self.clock.monotonic_seconds()
@@ -263,19 +270,12 @@ class NicReader(NodePart):
         return sum(each.reset_count for each in self._registers.values())
 
     def _enabled_priorities(self, values: Mapping[Key, float]) -> dict[str, bool]:
-        """Say of priorities whether PFC is on: by the kernel, else by the driver's strings.
-
-        mlx5 has strings of pauses only for priorities for which it is on.
-        """
-        is_unset = self.netdev.driver in UNSET_READS_NONE and not any(
-            (self._enabled or {}).values()
-        )
-        if self._enabled is not None and not is_unset:
-            return dict(self._enabled)
-        if self.netdev.driver not in STRINGS_WHILE_ON:
-            return {}
-        on = {labels[0] for metric, labels in values if metric == PAUSE_FRAMES}
-        return {priority: priority in on for priority in PRIORITIES} if on else {}
+        """Say of priorities whether PFC is on: by the kernel, else by the driver's strings."""
+        by_kernel = enabled_by_kernel(self.netdev.driver, self._enabled)
+        if by_kernel is not None:
+            return dict(by_kernel)
+        with_pauses = {labels[0] for metric, labels in values if metric == PAUSE_FRAMES}
+        return enabled_by_strings(self.netdev.driver, with_pauses)
 
     def _shares(
         self, values: Mapping[Key, float], statistics: Statistics
@@ -283,18 +283,14 @@ class NicReader(NodePart):
         """Give direction, priority and share of each priority with counters of pauses."""
         slack_seconds = self._call_seconds + statistics.call_seconds
         self._call_seconds = statistics.call_seconds
-        for direction in DIRECTIONS:
-            for priority in PRIORITIES:
-                counters = PauseCounters(
-                    values.get((f"pfc_pause_{direction}_seconds_total", (priority,))),
-                    values.get((f"pfc_pause_frames_{direction}_total", (priority,))),
-                    values.get((f"pfc_pause_{direction}_transitions_total", (priority,))),
-                )
-                if counters != NOTHING:
-                    follower = self._followers.setdefault(
-                        (direction, priority), PauseFollower(self._is_paced)
-                    )
-                    share = follower.take(
-                        counters, statistics.read_seconds, self._bytes_per_second, slack_seconds
-                    )
-                    yield direction, priority, share
+        for (direction, priority), keys in PAUSE_KEYS.items():
+            counters = PauseCounters(*map(values.get, keys))
+            if counters == NOTHING:
+                continue
+            follower = self._followers.get((direction, priority))
+            if follower is None:
+                follower = self._followers[direction, priority] = PauseFollower(self._is_paced)
+            share = follower.take(
+                counters, statistics.read_seconds, self._bytes_per_second, slack_seconds
+            )
+            yield direction, priority, share

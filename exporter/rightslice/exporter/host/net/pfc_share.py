@@ -1,7 +1,7 @@
 """How much of the time a priority is held by pause frames, between two readings of its counters."""
 
 from collections import deque
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # A pause frame asks for at most so many times 512 bits (IEEE 802.1Q, priority-based flow control).
@@ -19,8 +19,7 @@ PACED_DRIVERS = frozenset(("bnxt",))
 PACE_SECONDS, LONGEST_PACE_SECONDS = 1.0, 2.5
 
 
-@dataclass(frozen=True, slots=True)
-class PauseCounters:
+class PauseCounters(NamedTuple):
     """Running totals of one direction of a priority; None for what the driver does not tell."""
 
     seconds: float | None
@@ -84,7 +83,8 @@ class PauseFollower:
             share = self._share(now, now_seconds, bytes_per_second, slack_seconds)
         held_seconds = _growth(before.seconds, now.seconds)
         ended_count = _growth(before.transitions, now.transitions)
-        return replace(share, mean_seconds=self._mean_seconds(held_seconds, ended_count))
+        mean_seconds = self._mean_seconds(held_seconds, ended_count)
+        return PauseShare(share.ratio, share.bound_ratio, mean_seconds)
 
     def _share(
         self,
@@ -162,7 +162,7 @@ def _bound(
 
 
 def _has_begun_anew(before: PauseCounters, now: PauseCounters) -> bool:
-    pairs = zip(astuple(before), astuple(now), strict=True)
+    pairs = zip(before, now, strict=True)
     return any(was is not None and (now is None or now < was) for was, now in pairs)
 
 

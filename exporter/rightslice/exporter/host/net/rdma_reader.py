@@ -10,7 +10,7 @@ from rightslice.exporter.host.net.counter_files import CounterFiles, DeviceGoneE
 from rightslice.exporter.host.net.devices import RdmaDevice, RdmaPort, class_of
 from rightslice.exporter.host.net.port_state import PortState, read_port_state
 from rightslice.exporter.host.part import NodePart
-from rightslice.exporter.host.reading_error import ReadingError
+from rightslice.exporter.host.reading_error import ReadingError, device_gone
 from rightslice.facts.nics import CounterRow, find_nic_driver, standard_nic_driver
 
 NO_PORT = ""
@@ -137,9 +137,7 @@ class RdmaReader(NodePart):
 
     def _gone(self) -> ReadingError:
         self.close()
-        return ReadingError(
-            "device_gone", f"{self.id} was removed, or its driver is being loaded anew"
-        )
+        return device_gone(self.id)
 
     def close(self) -> None:
         """Let go of the files; the next reading opens those that are there then.

@@ -2,7 +2,8 @@
 
 from rightslice.exporter.host.attribution import Attribution
 from rightslice.exporter.host.clock import Clock
-from rightslice.exporter.host.kernel_log import READS_PER_CALL, KernelLog
+from rightslice.exporter.host.kernel_log import KernelLog
+from rightslice.exporter.host.live_kernel_log import LiveKernelLog
 from rightslice.exporter.host.oom.incidents import HOST_CGROUP, HOST_GLOBAL, KERNEL, Report
 from rightslice.exporter.host.oom.kernel_line import is_driver_no_memory
 from rightslice.exporter.host.oom.kernel_oom import OomKill, OomKillReader
@@ -34,20 +35,18 @@ class OomKills(NodePart):
     ) -> None:
         self.counters = counters
         self._attribution = attribution
-        self._log = kernel_log
+        self._log = LiveKernelLog(kernel_log, clock)
         self._clock = clock
         self._reports = reports
         self._kills = OomKillReader()
         # Kills of which it is not known yet whose they are, and since when.
         self._unnamed: list[tuple[float, OomKill]] = []
-        self._start_seconds = clock.monotonic_seconds()
-        self._is_live = self._has_tried = False
         self._told_lost_count = 0
 
     @property
     def has_log(self) -> bool:
         """Tell whether the kernel log could be read when it was last tried."""
-        return self._has_tried and self._log.unavailable_reason is None
+        return self._log.is_readable
 
     def close(self) -> None:
         """Let go of the kernel log."""
@@ -73,16 +72,11 @@ class OomKills(NodePart):
         return lost_count
 
     def _read_log(self) -> int:
-        """Read what is new. Until the log was read to its end once, it holds what is old."""
-        no_memory_count, records = 0, self._log.read_new()
-        self._has_tried = True
-        for record in records:
-            is_old = not self._is_live and record.monotonic_seconds < self._start_seconds
-            if record.is_from_kernel and not is_old:
-                self._kills.feed(record.text, record.monotonic_seconds)
-                no_memory_count += is_driver_no_memory(record.text)
-        is_at_end = len(records) < READS_PER_CALL
-        self._is_live = self._is_live or (self._log.unavailable_reason is None and is_at_end)
+        """Read what is new; give how often the driver itself found no memory."""
+        no_memory_count = 0
+        for record in self._log.read_new():
+            self._kills.feed(record.text, record.monotonic_seconds)
+            no_memory_count += is_driver_no_memory(record.text)
         return no_memory_count
 
     def _tell(self, kill: OomKill, since_seconds: float, now_seconds: float) -> None:
