@@ -6,8 +6,9 @@ from rightslice.advice.policy import DEFAULT_POLICY
 from rightslice.api.fleet import Fleet
 from rightslice.catalogue.price_book import load_price_book
 from rightslice.contract.histogram import BIN_COUNT, bin_index
+from rightslice.ledger.attributes import CardAttributes
 from rightslice.ledger.ledger import Batch, Ledger
-from rightslice.ledger.rows import CardAttributes, CardHour, WorkloadHour
+from rightslice.ledger.rows import CardHour, WorkloadHour
 
 END = datetime(2026, 3, 30, tzinfo=UTC)
 HOURS = 28 * 24

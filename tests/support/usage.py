@@ -6,9 +6,13 @@ from decimal import Decimal
 
 from rightslice.contract.histogram import BIN_COUNT, bin_index
 from rightslice.ledger.rows import (
+    KIND_MIG,
+    KIND_RDMA,
     SOURCE_DCGM,
     SOURCE_RIGHTSLICE,
     CardHour,
+    PortHour,
+    SliceHour,
     WorkloadHour,
 )
 from rightslice.profile.profile import IdleClass, Signal, UsageProfile
@@ -151,3 +155,44 @@ def workload_hour(
 ) -> WorkloadHour:
     """Half an hour of a pod on a card."""
     return WorkloadHour("pod", namespace, pod, "server", uuid, at_hour(index), source, 1800.0)
+
+
+def slice_hour(
+    slice_uuid: str = "MIG-1", index: int = 0, uuid: str = UUID, source: str = SOURCE_RIGHTSLICE
+) -> SliceHour:
+    """An instance of two of eight units, watched throughout: held, a third of an hour busy."""
+    return SliceHour(
+        uuid=uuid,
+        slice_uuid=slice_uuid,
+        kind=KIND_MIG,
+        gpu_instance_id="3",
+        profile="2g.10gb",
+        units=2,
+        card_units=8,
+        hour=at_hour(index),
+        source=source,
+        observed_seconds=3600.0,
+        allocation_observed_seconds=3600.0,
+        allocated_seconds=3600.0,
+        busy_observed_seconds=3600.0,
+        busy_seconds=1200.0,
+        memory_total_bytes=10 * GIB,
+        memory_used_peak_bytes=4 * GIB,
+    )
+
+
+def port_hour(index: int = 0, node: str = "node-1", kind: str = KIND_RDMA) -> PortHour:
+    """An hour of a port that passed a GiB each way and was held for a second."""
+    return PortHour(
+        node=node,
+        device="mlx5_0",
+        port="1",
+        kind=kind,
+        hour=at_hour(index),
+        source=SOURCE_RIGHTSLICE,
+        observed_seconds=3600.0,
+        receive_bytes=GIB,
+        transmit_bytes=GIB,
+        pause_received_seconds=1.0,
+        loss_count=0,
+    )

@@ -6,7 +6,8 @@ from typing import Any
 
 from rightslice.contract.histogram import BIN_COUNT
 from rightslice.feeders.hours import SECONDS_PER_HOUR, hour_of, hour_start, moment
-from rightslice.ledger.rows import CardAttributes, CardHour, WorkloadHour
+from rightslice.ledger.attributes import CardAttributes
+from rightslice.ledger.rows import CardHour, WorkloadHour
 
 # A clock may run a little ahead of the hour; that much goes to the next one.
 CARRIED_SECONDS = 2.0

@@ -1,43 +1,11 @@
-"""The ledger's tables, as numbered migrations: a file is brought up to date, step by step."""
+"""The ledger's tables, as numbered migrations: a file is brought up to date, step by step.
 
-_SECONDS = "DECIMAL(10, 3)"
+A migration that has been released is never edited: files made by it are brought up to date from
+what it says.
+"""
 
-MIGRATIONS: tuple[str, ...] = (
-    f"""
-    CREATE SEQUENCE card_ids;
-    CREATE TABLE card (card_id INTEGER DEFAULT nextval('card_ids'), uuid VARCHAR NOT NULL);
-    CREATE TABLE card_attribute (
-        card_id INTEGER NOT NULL, since TIMESTAMP NOT NULL,
-        node VARCHAR NOT NULL, name VARCHAR NOT NULL
-    );
-    CREATE SEQUENCE workload_ids;
-    CREATE TABLE workload (
-        workload_id INTEGER DEFAULT nextval('workload_ids'),
-        kind VARCHAR NOT NULL, namespace VARCHAR NOT NULL,
-        pod VARCHAR NOT NULL, container VARCHAR NOT NULL
-    );
-    CREATE TABLE card_hour (
-        card_id INTEGER NOT NULL, hour TIMESTAMP NOT NULL, source VARCHAR NOT NULL,
-        owned_seconds {_SECONDS} NOT NULL, unknown_seconds {_SECONDS} NOT NULL,
-        unallocated_seconds {_SECONDS} NOT NULL, busy_seconds {_SECONDS} NOT NULL,
-        idle_seconds {_SECONDS} NOT NULL, unmeasured_seconds {_SECONDS} NOT NULL,
-        observed_seconds {_SECONDS} NOT NULL, allocation_observed_seconds {_SECONDS} NOT NULL,
-        allocated_seconds {_SECONDS} NOT NULL, busy_observed_seconds {_SECONDS} NOT NULL,
-        kernel_seconds {_SECONDS} NOT NULL,
-        unrequested_busy_seconds {_SECONDS} NOT NULL,
-        memory_total_bytes BIGINT, memory_used_peak_bytes BIGINT,
-        memory_bins DOUBLE[], busy_bins DOUBLE[], sm_active_bins DOUBLE[],
-        busy_signal VARCHAR NOT NULL, memory_interval_seconds DOUBLE NOT NULL,
-        busy_interval_seconds DOUBLE NOT NULL, sm_active_interval_seconds DOUBLE NOT NULL,
-        quality VARCHAR[] NOT NULL, seen_until TIMESTAMP
-    );
-    CREATE TABLE workload_hour (
-        workload_id INTEGER NOT NULL, card_id INTEGER NOT NULL, hour TIMESTAMP NOT NULL,
-        source VARCHAR NOT NULL, allocated_seconds {_SECONDS} NOT NULL
-    );
-    CREATE TABLE feeder_state (
-        feeder VARCHAR NOT NULL, complete_until TIMESTAMP NOT NULL, state VARCHAR NOT NULL
-    );
-    """,
-)
+from rightslice.ledger.migration_1 import MIGRATION_1
+from rightslice.ledger.migration_2 import MIGRATION_2
+
+MIGRATIONS: tuple[str, ...] = (MIGRATION_1, MIGRATION_2)
 SCHEMA_VERSION = len(MIGRATIONS)

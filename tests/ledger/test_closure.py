@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.usage import card_hour
 
-from rightslice.ledger.rows import CardHour, HourSplit, milliseconds, split_hour
+from rightslice.ledger.closure import HourSplit, milliseconds, split_hour
+from rightslice.ledger.rows import CardHour
 
 HOUR = 3_600_000
 WATCHED = card_hour()
