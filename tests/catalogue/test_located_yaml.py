@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightslice.catalogue.located_yaml import DocumentError, Section, read_document
+from rightslice.catalogue.located_yaml import DocumentError, Section, read_document, read_sections
 
 
 @pytest.fixture(scope="module")
@@ -297,3 +297,27 @@ def test_bytes_of_any_kind_are_read_or_refused(file: Path, content: bytes) -> No
 @given(st.decimals(min_value=-(10**15), max_value=10**15, places=5))
 def test_a_number_is_what_was_written(file: Path, number: Decimal) -> None:
     assert section(file, f"key: {number}").number("key") == number
+
+
+def test_a_list_of_mappings_is_read_and_a_mistake_in_one_is_told_with_its_place(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "list.yml"
+    file.write_text("- {a: 1}\n- {a: 2}\n", encoding="utf-8")
+
+    first, second = read_sections(file)
+
+    assert (first.text("a"), second.text("a")) == ("1", "2")
+    with pytest.raises(DocumentError, match=r"line 2: \[1\]\.b is missing"):
+        second.text("b")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("a: 1", "line 1: must be a list"), ("- {}\n- 5\n", "line 2: must be a")]
+)
+def test_a_list_of_something_else_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "list.yml"
+    file.write_text(text, encoding="utf-8")
+
+    with pytest.raises(DocumentError, match=words):
+        read_sections(file)

@@ -83,3 +83,27 @@ def test_a_bad_file_is_refused_with_place_and_remedy(tmp_path: Path, text: str, 
         config(tmp_path, text)
 
     assert "http.yml" in str(caught.value)
+
+
+def test_two_readings_of_the_same_are_equal_until_a_file_that_they_name_changes(
+    tmp_path: Path,
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("abc", encoding="utf-8")
+    text = "{bearer_token_file: token, tls_config: {insecure_skip_verify: true}}"
+    first, second = config(tmp_path, text), config(tmp_path, text)
+    token.write_text("abcd", encoding="utf-8")
+
+    assert first == second
+    assert first.stamps[0].is_stale()
+    assert config(tmp_path, text) != first
+
+
+def test_whether_and_whom_to_believe_makes_a_difference(tmp_path: Path) -> None:
+    blind = config(tmp_path, "tls_config: {insecure_skip_verify: true}")
+    named = config(tmp_path, "tls_config: {server_name: exporter.test}")
+
+    assert (blind.is_verified, named.is_verified) == (False, True)
+    assert named.server_name == "exporter.test"
+    assert blind != named
+    assert blind != HttpConfig()

@@ -186,14 +186,36 @@ def _is_null(node: yaml.Node) -> bool:
 
 def read_document(file: Path) -> Section:
     """Read a YAML file whose top is a mapping. Raises DocumentError."""
+    node = _compose(file)
+    if not isinstance(node, yaml.MappingNode):
+        raise DocumentError(f"{file}, line 1: must be a mapping of keys to values")
+    return Section(str(file), "", node)
+
+
+def read_sections(file: Path) -> list[Section]:
+    """Read a YAML or JSON file whose top is a list of mappings. Raises DocumentError."""
+    node = _compose(file)
+    if not isinstance(node, yaml.SequenceNode):
+        raise DocumentError(f"{file}, line 1: must be a list")
+    for item in node.value:
+        if not isinstance(item, yaml.MappingNode):
+            line = item.start_mark.line + 1
+            raise DocumentError(f"{file}, line {line}: must be a mapping of keys to values")
+    return [Section(str(file), f"[{index}]", item) for index, item in enumerate(node.value)]
+
+
+def _compose(file: Path) -> yaml.Node | None:
+    """Read a file's nodes; None for an empty one. Raises DocumentError."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise DocumentError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise DocumentError(f"{file}: is not UTF-8 text; save it as UTF-8: {error}") from error
+    if file.suffix == ".json":
+        text = text.replace("\t", " ")  # JSON may be indented with tabs, and has none in its words
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise DocumentError(f"{file}, line {line}: not YAML: {error.problem}") from error
@@ -201,6 +223,3 @@ def read_document(file: Path) -> Section:
         raise DocumentError(f"{file}: not YAML: {error}") from error
     except RecursionError as error:
         raise DocumentError(f"{file}: is nested too deep; a few levels are all it needs") from error
-    if not isinstance(node, yaml.MappingNode):
-        raise DocumentError(f"{file}, line 1: must be a mapping of keys to values")
-    return Section(str(file), "", node)
