@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from support.intervals import every
+from support.scraping import read_page
 from support.web import answering
 
-from rightslice.api.serve import fetch
-from rightslice.feeders.dcgm_page import DcgmMapper
 from rightslice.feeders.exposition import PageParser
+from rightslice.feeders.gauge_mapping import shipped_mapping
+from rightslice.feeders.gauges import GaugeMapper
 from rightslice.feeders.readings import Reading, is_blank
+from rightslice.feeders.targets import ScrapeTarget
 
 pytestmark = [pytest.mark.shared, pytest.mark.integration]
 
@@ -25,12 +27,12 @@ def scraped(text: str) -> tuple[list[Reading], PageParser]:
     """Serve a text as an exporter's page and scrape it."""
     parser = PageParser()
     with answering(lambda *_: (200, text.encode())) as url:
-        return parser.parse(fetch(f"{url}/metrics")), parser
+        return parser.parse(*read_page(ScrapeTarget("nodes", f"{url}/metrics", 15.0))), parser
 
 
-def mapped(readings: list[Reading]) -> DcgmMapper:
+def mapped(readings: list[Reading]) -> GaugeMapper:
     """Feed a page for eleven minutes."""
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     for minute in range(1, 12):
         mapper.feed(START + 60 * minute, readings, every(60.0))
     return mapper

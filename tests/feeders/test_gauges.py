@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pytest
 from support.intervals import every
 
-from rightslice.feeders.builder import CardHourBuilder
-from rightslice.feeders.dcgm_page import DcgmMapper
+from rightslice.feeders.card_builder import CardHourBuilder
+from rightslice.feeders.gauge_mapping import shipped_mapping
+from rightslice.feeders.gauges import GaugeMapper
 from rightslice.feeders.readings import Reading
 
 START = 1_000 * 3600.0
@@ -26,7 +27,7 @@ def reading(name: str, value: float, labels: Mapping[str, str] | None = None) ->
 
 def fed(*readings: Reading, interval: float = 60.0, scrapes: int = 2) -> CardHourBuilder:
     """Feed the same page at even intervals; gives the first hour of GPU-1."""
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     for number in range(scrapes):
         mapper.feed(START + 60 + number * interval, readings, every(interval))
     return mapper.table.card("GPU-1", HOUR)
@@ -47,7 +48,7 @@ def test_a_reading_stands_for_the_time_since_the_one_before() -> None:
 
 
 def test_a_gap_beyond_two_intervals_is_not_bridged() -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     mapper.feed(START + 60, [reading(USED, 100)], every(60.0))
     mapper.feed(START + 1860, [reading(USED, 100)], every(60.0))
 
@@ -55,7 +56,7 @@ def test_a_gap_beyond_two_intervals_is_not_bridged() -> None:
 
 
 def test_a_scrape_that_is_not_newer_counts_once() -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     for _ in range(3):
         mapper.feed(START + 60, [reading(USED, 100)], every(60.0))
         mapper.feed(START + 120, [reading(USED, 100)], every(60.0))
@@ -100,7 +101,7 @@ def test_without_a_utilisation_reading_busy_is_not_observed() -> None:
     ],
 )
 def test_what_is_no_value_is_counted_and_never_used(name: str, value: float) -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
 
     mapper.feed(START + 60, [reading(name, value)], every(60.0))
     mapper.feed(START + 120, [reading(name, value)], every(60.0))
@@ -238,7 +239,7 @@ def test_a_card_with_instances_is_marked_as_cut() -> None:
 
 
 def test_each_card_has_an_interval_of_its_own() -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     slow = card(UUID="GPU-2")
     for number in range(13):
         readings = [reading(USED, 5)] + [reading(USED, 5, slow)] * (number % 4 == 0)
@@ -258,7 +259,7 @@ def test_what_one_node_tells_of_pods_says_nothing_of_another_node() -> None:
 
 
 def test_readings_of_less_than_a_minute_are_averaged_over_wall_clock_minutes() -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     for number in range(13):
         value = 0.0 if number % 2 else 0.4
         mapper.feed(START + number * 15, [reading(SM, value)], every(15.0))
@@ -271,7 +272,7 @@ def test_readings_of_less_than_a_minute_are_averaged_over_wall_clock_minutes() -
 
 
 def test_a_minute_with_a_gap_is_dropped() -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
     for second in (0, 15, 75, 90, 105, 120, 135):
         mapper.feed(START + second, [reading(SM, 0.2)], every(15.0))
 
@@ -288,7 +289,7 @@ def test_readings_of_a_minute_and_more_stand_for_themselves() -> None:
 
 
 def test_an_opaque_uuid_is_kept() -> None:
-    mapper = DcgmMapper()
+    mapper = GaugeMapper(shipped_mapping("dcgm"))
 
     mapper.feed(START, [reading(USED, 5, card(UUID="GPU-dfgfdg5"))], every(60.0))
 
