@@ -59,7 +59,7 @@ def test_a_name_that_is_not_told_again_is_kept() -> None:
     made = table()
     made.see("GPU-1", START + 60, "", "")
 
-    assert made.names["GPU-1"] == ("node-1", "NVIDIA A30")
+    assert made.names["GPU-1"][:2] == ("node-1", "NVIDIA A30")
 
 
 def test_a_card_that_comes_back_owns_no_hour_of_its_absence() -> None:
@@ -112,3 +112,34 @@ def test_a_workloads_parts_come_out_as_they_went_in() -> None:
     (row,) = made.workload_hours([1_000])
 
     assert (row.namespace, row.pod, row.container) == ("team a", "p/1", "cd")
+
+
+def test_only_what_was_told_anew_is_written_again() -> None:
+    made = table()
+    made.see("GPU-2", START, "node-1", "NVIDIA A30")
+    made.written()
+    made.card("GPU-2", 1_000).observed_seconds = 5.0
+
+    rows = made.card_hours([1_000], START + 3600, changed_only=True)
+
+    assert [row.uuid for row in rows] == ["GPU-2"]
+    assert made.changed_attributes() == []
+
+
+def test_a_card_that_moved_is_named_anew_from_that_hour_on() -> None:
+    made = table()
+    made.written()
+    made.see("GPU-1", START + 7300, "node-2", "", slot="00000000:07:00.0")
+
+    (row,) = made.changed_attributes()
+
+    assert (row.node, row.name, row.slot) == ("node-2", "NVIDIA A30", "00000000:07:00.0")
+    assert row.since.timestamp() == START + 7200
+
+
+def test_what_an_older_version_remembered_is_left_alone() -> None:
+    again = HourTable("dcgm")
+
+    again.restore({"hours": {"1000": {"GPU-1": {"observed_seconds": 5.0}}}})
+
+    assert again == HourTable("dcgm")

@@ -198,3 +198,49 @@ def test_activity_of_the_multiprocessors_counts_for_the_card_it_was_measured_on(
 
     assert sum(bins) == pytest.approx(minutes)
     assert sum(bins[bin_index(0.02) :]) == pytest.approx(minutes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "told", "column"),
+    [
+        pytest.param(
+            {"uuid": "GPU-1"},
+            "gpu_memory_used_peak_bytes",
+            "cards",
+            "memory_used_peak_bytes",
+            id="a card",
+        ),
+        pytest.param(
+            {"netdev": "eth0", "priority": "3"},
+            "pfc_pause_received_peak_ratio",
+            "ports",
+            "pause_received_peak_ratio",
+            id="a port",
+        ),
+        pytest.param(
+            {"uuid": "GPU-1", "workload_kind": "pod", "pod": "a"},
+            "workload_memory_used_peak_bytes",
+            "workloads",
+            "memory_used_peak_bytes",
+            id="a workload",
+        ),
+    ],
+)
+def test_a_peak_that_was_found_elsewhere_is_taken_in(
+    labels: dict[str, str], name: str, told: str, column: str
+) -> None:
+    mapper = RightsliceMapper()
+    mapper.feed("t", START + 60, page(0.0, peak=1.0))
+    mapper.take_peak(Reading(f"rightslice_{name}", labels, 9.0), HOUR, "node-1")
+
+    (row,) = getattr(mapper.rows([HOUR], START + 3600), told)
+
+    assert getattr(row, column) == 9.0
+
+
+def test_what_an_older_version_remembered_is_left() -> None:
+    mapper = RightsliceMapper()
+
+    mapper.restore({"table": {}, "targets": {}})
+
+    assert mapper == RightsliceMapper()

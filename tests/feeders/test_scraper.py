@@ -1,14 +1,13 @@
 """The embedded scraper, on a ledger in memory and in a file."""
 
-import threading
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.scraper import Scraper, run
+from rightslice.feeders import scraper as scraper_module
+from rightslice.feeders.scraper import FEEDER, Intake, Scraper
+from rightslice.ledger.batch import Batch, FeederState
 from rightslice.ledger.ledger import Ledger, LedgerError
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
@@ -94,35 +93,13 @@ def test_time_without_scrapes_is_unknown_not_idle() -> None:
     assert float(card.idle_seconds + card.busy_seconds) == pytest.approx(2 * 3600)
 
 
-def test_a_broken_target_leaves_the_others_alone() -> None:
-    ledger = Ledger.open()
-    scraper = Scraper(ledger, 15.0)
-    stop = threading.Event()
-    clock = count(START_SECONDS, 5)
-    pages = iter([dcgm_page(), dcgm_page(), dcgm_page()])
-
-    def fetch(target: str) -> str:
-        if target == "broken":
-            raise SourceError("target broken cannot be scraped: refused")
-        page = next(pages, None)
-        if page is None:
-            stop.set()
-            return ""
-        return page
-
-    run(scraper, ["broken", "good"], fetch, lambda: next(clock), 0.1, stop)
-
-    assert scraper.targets["broken"].last_error.startswith("target broken")
-    assert scraper.targets["good"].last_success_seconds is not None
-    assert usage(ledger)[1] > 0
-
-
 def test_broken_lines_are_counted_per_target() -> None:
     scraper = Scraper(Ledger.open(), 60.0)
 
-    scraper.ingest("t", dcgm_page() + "DCGM_FI_DEV_FB_USED{...} 5\n", START_SECONDS)
+    broken = scraper.ingest("t", dcgm_page() + "DCGM_FI_DEV_FB_USED{...} 5\n", START_SECONDS)
+    whole = scraper.ingest("t", dcgm_page(), START_SECONDS + 60)
 
-    assert scraper.targets["t"].parser.broken_line_count == 1
+    assert (broken, whole) == (Intake(3, 1), Intake(3, 0))
 
 
 def our_page(counted_seconds: float, *, total_bytes: float = 1e9, mig: str = "disabled") -> str:
@@ -234,4 +211,120 @@ def test_what_is_kept_of_cards_that_left_is_dropped() -> None:
         scraper.ingest("t", dcgm_page(uuid=f"GPU-{hour}"), now)
         scraper.flush(now)
 
-    assert len(scraper._dcgm.table.first_seen) <= 26
+    assert all(len(table.first_seen) <= 26 for table in scraper._tables)
+
+
+def with_pod(page: str, pod: str, seconds: float) -> str:
+    labels = (
+        'uuid="GPU-1",gpu_instance_id="",workload_kind="pod",namespace="a",container="c",'
+        f'pod="{pod}"'
+    )
+    return (
+        f"{page}rightslice_workload_info{{{labels}}} 1\n"
+        f"rightslice_workload_allocated_seconds_total{{{labels}}} {seconds}\n"
+    )
+
+
+def pods(ledger: Ledger) -> set[tuple[str, str]]:
+    return {
+        (pod, source)
+        for pod, source in ledger.read(
+            "look", "SELECT pod, source FROM workload_hour JOIN workload USING (workload_id)"
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("ours_tells", "kept"),
+    [
+        pytest.param(True, {("ours", "rightslice")}, id="ours alone"),
+        pytest.param(False, {("p", "dcgm")}, id="theirs fill in"),
+    ],
+)
+def test_the_workloads_of_a_card_hour_are_of_one_source(
+    *, ours_tells: bool, kept: set[tuple[str, str]]
+) -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    for minute in range(5):
+        now = START_SECONDS + 60 * minute
+        page = our_page(60.0 * minute)
+        scraper.ingest("ours", with_pod(page, "ours", 60.0 * minute) if ours_tells else page, now)
+        scraper.ingest("theirs", dcgm_page(), now)
+        scraper.flush(now)
+
+    assert pods(ledger) == kept
+
+
+def test_what_was_written_before_a_restart_is_whole_again_after_it(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.duckdb"
+    for part in range(3):
+        ledger = Ledger.open(file)
+        scraper = Scraper(ledger, 60.0)
+        for minute in range(20 * part, 20 * part + 21):
+            now = START_SECONDS + 60 * minute
+            page = with_pod(our_page(60.0 * minute), "ours", 60.0 * minute)
+            scraper.ingest("ours", page, now)
+            scraper.flush(now)
+        rows = ledger.read("look", "SELECT observed_seconds, quality FROM card_hour")
+        workloads = ledger.read("look", "SELECT allocated_seconds FROM workload_hour")
+        ledger.close()
+
+    assert [(float(observed), quality) for observed, quality in rows] == [(3600.0, [])]
+    assert [float(allocated) for (allocated,) in workloads] == [3600.0]
+
+
+def test_what_an_older_version_remembered_is_left_and_readings_start_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ledger = Ledger.open()
+    old = {"ours": {"table": {}}, "dcgm": {}, "open_hour": 5}
+    ledger.replace_hours(Batch(), FEEDER, FeederState(START, old))
+
+    scraper = Scraper(ledger, 60.0)
+    scraper.ingest("ours", our_page(0.0), START_SECONDS)
+    scraper.ingest("ours", our_page(60.0), START_SECONDS + 60)
+    scraper.flush(START_SECONDS + 60)
+
+    assert "older version" in caplog.text
+    assert hours_observed(ledger) == [60.0]
+
+
+def test_cards_of_a_large_fleet_take_turns_and_an_hour_that_is_over_has_them_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scraper_module, "CARDS_PER_FLUSH", 2)
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    written = []
+    for minute in range(4):
+        now = START_SECONDS + 60 * minute
+        for number in range(5):
+            scraper.ingest(f"t{number}", dcgm_page(uuid=f"GPU-{number}"), now)
+        scraper.flush(now + 1)
+        written.append(len(ledger.card_usage(START, START + timedelta(hours=1))))
+    scraper.flush(START_SECONDS + 3660)
+
+    assert written == [2, 4, 5, 5]
+    cards = ledger.card_usage(START, START + timedelta(hours=1))
+    assert [float(card.owned_seconds) for card in cards] == [3600.0] * 5
+
+
+def test_an_outage_of_a_target_is_marked_in_its_hours() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    for minute in (0, 1, 2, 50, 51):
+        scraper.ingest("t", our_page(60.0 * minute), START_SECONDS + 60 * minute)
+    scraper.flush(START_SECONDS + 3660)
+
+    assert ledger.read("look", "SELECT quality FROM card_hour ORDER BY hour")[0] == (["bridged"],)
+
+
+def test_the_cluster_of_a_targets_group_is_kept_with_its_cards() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    scraper.ingest("t", our_page(0.0), START_SECONDS, labels={"cluster": "east"})
+    scraper.ingest("t", our_page(60.0), START_SECONDS + 60, labels={"cluster": "east"})
+    scraper.flush(START_SECONDS + 60)
+
+    assert ledger.read("look", "SELECT cluster FROM card_attribute") == [("east",)]

@@ -1,6 +1,7 @@
 """A simulated node's pages over hours, for an embedded scraper and for a Prometheus."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from rightslice.exporter.collectors import ENABLED, load
@@ -9,7 +10,8 @@ from rightslice.exporter.host.host import Host
 from rightslice.exporter.host.paths import NOWHERE
 from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate.library import installed
-from rightslice.exporter.simulate.scenario import load_scenario
+from rightslice.exporter.simulate.machine import simulated_machine
+from rightslice.exporter.simulate.scenario import Scenario, load_scenario
 
 SAMPLING_SECONDS = 20.0
 
@@ -51,6 +53,39 @@ def pages(
                     yield Page(clock.now_seconds(), sampler.page()[0].decode())
                 clock.advance(SAMPLING_SECONDS)
             sampler.close()
+
+
+def machine_pages(
+    scenario: str | Scenario, start_seconds: float, minutes: int, step_seconds: float = 1.0
+) -> Iterator[Page]:
+    """Scrape a whole simulated node each minute: cards, processes, orchestrator and network."""
+    clock = ManualClock(start_seconds)
+    found = load_scenario(scenario) if isinstance(scenario, str) else scenario
+    with ExitStack() as stack:
+        machine = stack.enter_context(simulated_machine(found, clock.clock()))
+        host = Host(
+            "node-1",
+            machine.paths,
+            clock.clock(),
+            network_options=machine.network.options,
+            network_calls=machine.network.calls,
+        )
+        stack.callback(host.attribution.close)
+        sampler = Sampler(
+            host,
+            {name: load(name) for name in ENABLED},
+            clock.clock(),
+            Identity("test", ""),
+            step_seconds,
+        )
+        stack.callback(sampler.close)
+        for _ in range(round(minutes * 60 / step_seconds) + 1):
+            sampler.sample()
+            if clock.now_seconds() % 60 < step_seconds:
+                text = sampler.page()[0].decode()
+                sampler.scraped()
+                yield Page(clock.now_seconds(), text)
+            clock.advance(step_seconds)
 
 
 def openmetrics(

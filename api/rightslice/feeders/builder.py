@@ -1,11 +1,11 @@
 """Collects what readings tell of each card and hour, and gives the ledger's rows."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from rightslice.contract.histogram import BIN_COUNT
-from rightslice.feeders.hours import SECONDS_PER_HOUR, hour_of, hour_start, moment
+from rightslice.feeders.card_builder import STATE_FIELDS, CardHourBuilder
+from rightslice.feeders.hours import SECONDS_PER_HOUR, hour_of, hour_start
 from rightslice.ledger.attributes import CardAttributes
 from rightslice.ledger.rows import CardHour, WorkloadHour
 
@@ -14,46 +14,6 @@ CARRIED_SECONDS = 2.0
 # A card that nobody has seen for a day has left; until then its hours are unknown, not gone.
 DEPARTED_SECONDS = 86_400.0
 
-
-@dataclass(slots=True)
-class CardHourBuilder:
-    """One card's hour while it is being told. Bins are lists of BIN_COUNT counts, or empty."""
-
-    observed_seconds: float = 0.0
-    allocation_observed_seconds: float = 0.0
-    allocated_seconds: float = 0.0
-    busy_observed_seconds: float = 0.0
-    busy_seconds: float = 0.0
-    unrequested_busy_seconds: float = 0.0
-    seen_seconds: float = 0.0
-    memory_total_bytes: float | None = None
-    memory_used_peak_bytes: float | None = None
-    memory_bins: list[float] = field(default_factory=list)
-    busy_bins: list[float] = field(default_factory=list)
-    sm_active_bins: list[float] = field(default_factory=list)
-    busy_signal: str = ""
-    memory_interval_seconds: float = 0.0
-    busy_interval_seconds: float = 0.0
-    sm_active_interval_seconds: float = 0.0
-    workloads: dict[str, float] = field(default_factory=dict)
-    quality: list[str] = field(default_factory=list)
-
-    def add_to_bin(self, histogram: str, index: int, amount: float) -> None:
-        """Add to one bin of "memory_bins", "busy_bins" or "sm_active_bins"."""
-        bins: list[float] = getattr(self, histogram)
-        if not bins:
-            bins.extend([0.0] * BIN_COUNT)
-        bins[index] += amount
-
-    def note(self, flag: str) -> None:
-        """Remember a doubt about this hour."""
-        if flag not in self.quality:
-            self.quality.append(flag)
-
-    def see_peak(self, used_bytes: float) -> None:
-        self.memory_used_peak_bytes = max(self.memory_used_peak_bytes or 0.0, used_bytes)
-
-
 OBSERVED_FIELDS = (
     "observed_seconds",
     "allocation_observed_seconds",
@@ -61,7 +21,20 @@ OBSERVED_FIELDS = (
     "busy_observed_seconds",
     "busy_seconds",
     "unrequested_busy_seconds",
+    "sm_observed_seconds",
+    "sm_active_seconds",
+    "dram_active_seconds",
 )
+NOTHING_TOLD = CardHourBuilder()
+
+
+class CardName(NamedTuple):
+    """Where a card sits and what it is called; each part is empty where nobody tells."""
+
+    node: str = ""
+    name: str = ""
+    cluster: str = ""
+    slot: str = ""
 
 
 @dataclass(slots=True)
@@ -72,15 +45,20 @@ class HourTable:
     hours: dict[int, dict[str, CardHourBuilder]] = field(default_factory=dict)
     first_seen: dict[str, float] = field(default_factory=dict)
     last_seen: dict[str, float] = field(default_factory=dict)
-    names: dict[str, tuple[str, str]] = field(default_factory=dict)
+    names: dict[str, CardName] = field(default_factory=dict)
     # The latest reading of any card: until then this feeder itself was alive.
     alive_seconds: float = 0.0
-    # Hours that were told something since they were last written.
-    changed_hours: set[int] = field(default_factory=set, compare=False)
+    # What was told something since it was last written: cards by hour, and of cards that were named
+    # anew the hour from which on.
+    changed: dict[int, set[str]] = field(default_factory=dict, compare=False)
+    renamed: dict[str, int] = field(default_factory=dict, compare=False)
 
     def card(self, uuid: str, hour: int) -> CardHourBuilder:
         """Give the builder of a card's hour, made when first asked for."""
-        self.changed_hours.add(hour)
+        changed = self.changed.get(hour)
+        if changed is None:
+            changed = self.changed[hour] = set()
+        changed.add(uuid)
         cards = self.hours.get(hour)
         if cards is None:
             cards = self.hours[hour] = {}
@@ -89,16 +67,30 @@ class HourTable:
             builder = cards[uuid] = CardHourBuilder()
         return builder
 
-    def see(self, uuid: str, now_seconds: float, node: str, name: str) -> None:
+    def see(
+        self,
+        uuid: str,
+        now_seconds: float,
+        node: str,
+        name: str,
+        cluster: str = "",
+        slot: str = "",
+    ) -> None:
         """Note that a card is there, where it sits and what it is called."""
         if uuid not in self.first_seen or self._has_departed(uuid, now_seconds):
             self.first_seen[uuid] = now_seconds  # arrived, or come back
         self.last_seen[uuid] = now_seconds
-        hour = self.card(uuid, hour_of(now_seconds))
-        hour.seen_seconds = max(hour.seen_seconds, now_seconds)
+        hour = hour_of(now_seconds)
+        builder = self.card(uuid, hour)
+        builder.seen_seconds = max(builder.seen_seconds, now_seconds)
         self.alive_seconds = max(self.alive_seconds, now_seconds)
-        known_node, known_name = self.names.get(uuid, ("", ""))
-        self.names[uuid] = (node or known_node, name or known_name)
+        known = self.names.get(uuid, CardName())
+        told = CardName(
+            *(new or old for new, old in zip((node, name, cluster, slot), known, strict=True))
+        )
+        if told != known or uuid not in self.names:
+            self.names[uuid] = told
+            self.renamed[uuid] = hour
 
     def _has_departed(self, uuid: str, now_seconds: float) -> bool:
         """Tell whether a card has left: unseen for a day while others were seen.
@@ -126,8 +118,8 @@ class HourTable:
 
     def forget_from(self, hour: int) -> None:
         """Drop an hour and all after it."""
-        for later in [known for known in self.hours if known >= hour]:
-            del self.hours[later]
+        self.hours = {known: told for known, told in self.hours.items() if known < hour}
+        self.changed = {known: told for known, told in self.changed.items() if known < hour}
 
     def owned_seconds(self, uuid: str, hour: int, until_seconds: float) -> float:
         """Give how much of an hour the card was there, as far as the hour has come."""
@@ -146,58 +138,43 @@ class HourTable:
                 if excess <= 0:
                     continue
                 setattr(builder, name, float(SECONDS_PER_HOUR))
+                self.changed.setdefault(hour, set()).add(uuid)
                 if excess <= CARRIED_SECONDS:
                     following = self.card(uuid, hour + 1)
                     setattr(following, name, getattr(following, name) + excess)
                 else:
                     builder.note("clamped")
 
-    def card_hours(self, hours: Iterable[int], until_seconds: float) -> list[CardHour]:
-        """Give the rows of some hours, one for every card that was there, seen or not."""
+    def card_hours(
+        self, hours: Iterable[int], until_seconds: float, *, changed_only: bool = False
+    ) -> list[CardHour]:
+        """Give the rows of some hours, one for every card that was there, seen or not.
+
+        With `changed_only`, of those that were told something since they were last written.
+        """
         rows = []
         for hour in hours:
             cards = self.hours.get(hour, {})
-            for uuid in sorted(self.first_seen):
+            changed = self.changed.get(hour, set())
+            for uuid in sorted(
+                changed & self.first_seen.keys() if changed_only else self.first_seen
+            ):
                 owned_seconds = self.owned_seconds(uuid, hour, until_seconds)
                 if owned_seconds > 0:
-                    builder = cards.get(uuid) or CardHourBuilder()
-                    rows.append(self._card_hour(uuid, hour, owned_seconds, builder))
+                    builder = cards.get(uuid, NOTHING_TOLD)
+                    rows.append(builder.row(uuid, hour, self.source, owned_seconds))
         return rows
 
-    def _card_hour(
-        self, uuid: str, hour: int, owned_seconds: float, builder: CardHourBuilder
-    ) -> CardHour:
-        total, peak = builder.memory_total_bytes, builder.memory_used_peak_bytes
-        return CardHour(
-            uuid=uuid,
-            hour=hour_start(hour),
-            source=self.source,
-            owned_seconds=owned_seconds,
-            observed_seconds=builder.observed_seconds,
-            allocation_observed_seconds=builder.allocation_observed_seconds,
-            allocated_seconds=builder.allocated_seconds,
-            busy_observed_seconds=builder.busy_observed_seconds,
-            busy_seconds=builder.busy_seconds,
-            unrequested_busy_seconds=builder.unrequested_busy_seconds,
-            memory_total_bytes=None if total is None else int(total),
-            memory_used_peak_bytes=None if peak is None else int(peak),
-            memory_bins=_bins(builder.memory_bins),
-            busy_bins=_bins(builder.busy_bins),
-            sm_active_bins=_bins(builder.sm_active_bins),
-            busy_signal=builder.busy_signal,
-            memory_interval_seconds=builder.memory_interval_seconds,
-            busy_interval_seconds=builder.busy_interval_seconds,
-            sm_active_interval_seconds=builder.sm_active_interval_seconds,
-            quality=tuple(sorted(builder.quality)),
-            seen_until=moment(builder.seen_seconds) if builder.seen_seconds else None,
-        )
-
-    def workload_hours(self, hours: Iterable[int]) -> list[WorkloadHour]:
-        """Give the workloads of some hours."""
+    def workload_hours(
+        self, hours: Iterable[int], *, changed_only: bool = False
+    ) -> list[WorkloadHour]:
+        """Give the workloads of some hours; with `changed_only`, of cards that were told anew."""
         rows = []
         for hour in hours:
-            for uuid, builder in sorted(self.hours.get(hour, {}).items()):
-                for key, seconds in sorted(builder.workloads.items()):
+            cards = self.hours.get(hour, {})
+            changed = self.changed.get(hour, set())
+            for uuid in sorted(changed & cards.keys() if changed_only else cards):
+                for key, seconds in sorted(cards[uuid].workloads.items()):
                     kind, namespace, pod, container = key.split("\0")
                     rows.append(
                         WorkloadHour(
@@ -216,14 +193,27 @@ class HourTable:
     def attributes(self, hour: int) -> list[CardAttributes]:
         """Give where cards sit and what they are called, as known from `hour` on."""
         return [
-            CardAttributes(uuid, hour_start(hour), node, name)
-            for uuid, (node, name) in sorted(self.names.items())
+            CardAttributes(uuid, hour_start(hour), *name)
+            for uuid, name in sorted(self.names.items())
         ]
+
+    def changed_attributes(self) -> list[CardAttributes]:
+        """Give those of cards that were named anew since they were last written."""
+        return [
+            CardAttributes(uuid, hour_start(hour), *self.names[uuid])
+            for uuid, hour in sorted(self.renamed.items())
+            if uuid in self.names
+        ]
+
+    def written(self) -> None:
+        """Note that all there was to write is written."""
+        self.changed.clear()
+        self.renamed.clear()
 
     def forget_before(self, hour: int) -> None:
         """Drop hours that are closed."""
-        for old in [known for known in self.hours if known < hour]:
-            del self.hours[old]
+        self.hours = {known: told for known, told in self.hours.items() if known >= hour}
+        self.changed = {known: told for known, told in self.changed.items() if known >= hour}
 
     def state(self, from_hour: int = 0) -> dict[str, Any]:
         """Give everything, hours from `from_hour` on, in a shape that JSON can hold."""
@@ -231,33 +221,29 @@ class HourTable:
             "alive_seconds": self.alive_seconds,
             "first_seen": self.first_seen,
             "last_seen": self.last_seen,
-            "names": {uuid: list(pair) for uuid, pair in self.names.items()},
+            "names": self.names,
+            "fields": STATE_FIELDS,
             "hours": {
-                str(hour): {uuid: asdict(builder) for uuid, builder in cards.items()}
+                str(hour): {uuid: builder.state() for uuid, builder in cards.items()}
                 for hour, cards in self.hours.items()
                 if hour >= from_hour
             },
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take up what `state` gave."""
-        known = {entry.name for entry in fields(CardHourBuilder)}
+        """Take up what `state` gave; what an older version wrote is not taken up."""
+        if "fields" not in state:
+            return
         self.alive_seconds = state["alive_seconds"]
         self.first_seen = dict(state["first_seen"])
         self.last_seen = dict(state["last_seen"])
-        self.names = {uuid: (pair[0], pair[1]) for uuid, pair in state["names"].items()}
+        self.names = {uuid: CardName(*parts) for uuid, parts in state["names"].items()}
         self.hours = {
             int(hour): {
-                uuid: CardHourBuilder(**{k: v for k, v in row.items() if k in known})
-                for uuid, row in cards.items()
+                uuid: CardHourBuilder.restored(state["fields"], row) for uuid, row in cards.items()
             }
             for hour, cards in state["hours"].items()
         }
-
-
-def _bins(counts: list[float]) -> tuple[float, ...] | None:
-    """Give a histogram's counts; differences of floats may leave a trace below zero."""
-    return tuple(max(count, 0.0) for count in counts) if any(counts) else None
 
 
 def workload_key(kind: str, namespace: str, pod: str, container: str) -> str:

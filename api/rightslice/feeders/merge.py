@@ -1,11 +1,20 @@
-"""Joins what two sources tell of the same card and hour: ours leads, dcgm-exporter's fills in."""
+"""Joins what several sources tell of the same hours: ours leads, the gauges of others fill in.
 
-from collections.abc import Iterable
+Never a sum: each value is one source's.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from rightslice.ledger.rows import CardHour
+from rightslice.ledger.rows import CardHour, SliceHour, WorkloadHour
 
-FROM_DCGM = "sm_active_from_dcgm"
+Part = TypeVar("Part", SliceHour, WorkloadHour)
+
+
+def flag_of(source: str) -> str:
+    """Name the mark of an hour whose SM activity is from another source than the rest."""
+    return f"sm_active_from_{source}"
 
 
 def merge(ours: Iterable[CardHour], companion: Iterable[CardHour]) -> list[CardHour]:
@@ -19,14 +28,27 @@ def merge(ours: Iterable[CardHour], companion: Iterable[CardHour]) -> list[CardH
         elif not row.observed_seconds:
             merged.append(other)  # we saw nothing of this hour
         elif row.sm_active_bins is None and other.sm_active_bins is not None:
-            merged.append(
-                replace(
-                    row,
-                    sm_active_bins=other.sm_active_bins,
-                    sm_active_interval_seconds=other.sm_active_interval_seconds,
-                    quality=tuple(sorted({*row.quality, *other.quality, FROM_DCGM})),
-                )
-            )
+            merged.append(_with_activity_of(row, other))
         else:
             merged.append(row)
     return [*merged, *others.values()]
+
+
+def _with_activity_of(row: CardHour, other: CardHour) -> CardHour:
+    return replace(
+        row,
+        sm_active_bins=other.sm_active_bins,
+        sm_active_interval_seconds=other.sm_active_interval_seconds,
+        sm_observed_seconds=other.sm_observed_seconds,
+        sm_active_seconds=other.sm_active_seconds,
+        dram_active_seconds=other.dram_active_seconds,
+        quality=tuple(sorted({*row.quality, *other.quality, flag_of(other.source)})),
+    )
+
+
+def merge_parts(ours: Sequence[Part], companion: Iterable[Part]) -> list[Part]:
+    """Give the slices, or the workloads, of cards: of one card's hour those of one source."""
+    merged = list(ours)
+    told = {(row.uuid, row.hour) for row in ours}
+    merged.extend(row for row in companion if (row.uuid, row.hour) not in told)
+    return merged

@@ -1,230 +1,284 @@
-"""From our exporter's series to hours: its counters are differenced, its histograms too."""
+"""From our exporter's series to hours: its counters are differenced, its histograms too.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+What each metric means for which hour is in `our_metrics`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rightslice.contract import metrics
-from rightslice.contract.histogram import BIN_COUNT, RATIO_EDGES
-from rightslice.contract.sampling import MEAN_SECONDS
+from rightslice.contract import metrics, workload_metrics
 from rightslice.feeders.builder import DEPARTED_SECONDS, HourTable
-from rightslice.feeders.counters import Growth, Scrape, Target, open_scrape
-from rightslice.feeders.hours import hour_of, spread
-from rightslice.feeders.readings import Reading, is_blank
-from rightslice.ledger.rows import SOURCE_RIGHTSLICE
+from rightslice.feeders.card_hours import close_cut_cards
+from rightslice.feeders.card_owners import CardOwners, Teller
+from rightslice.feeders.counter_state import restore_targets, targets_state
+from rightslice.feeders.counters import Growth, Key, Scrape, Target, open_scrape
+from rightslice.feeders.hours import hour_of
+from rightslice.feeders.our_attributes import (
+    Remembered,
+    live_workloads,
+    port_attributes,
+    workload_attributes,
+)
+from rightslice.feeders.our_intake import OurIntake
+from rightslice.feeders.our_metrics import (
+    COUNTER_NAMES,
+    GAUGE_NAMES,
+    OOM_RULES,
+    PEAK_NAMES,
+    RESET_NAME,
+    RULES_BY_NAME,
+    SECONDS_NAMES,
+    WORKLOAD_RULES,
+)
+from rightslice.feeders.our_page import LARGEST_VALUE, OurPage
+from rightslice.feeders.our_rules import NAMING_LABELS, How, Thing
+from rightslice.feeders.our_tables import OurTables, see_peak
+from rightslice.feeders.port_hours import port_hours
+from rightslice.feeders.readings import Reading
+from rightslice.feeders.slice_hours import slice_hours
+from rightslice.feeders.slice_layout import Slice, mig_slices, vgpu_slices
+from rightslice.feeders.workload_hours import oom_hours, workload_hours
+from rightslice.ledger.attributes import PortAttributes, WorkloadAttributes
+from rightslice.ledger.batch import Batch
 from rightslice.profile.flags import FLAG_MIG
 
-# One card told by two targets is one card. The first keeps it until it falls silent, or until a
-# newer process tells of it: an exporter that was restarted at another address.
-TARGET_SILENT_SECONDS = 600.0
-NEWER_SECONDS = 1.0
-BUSY_SIGNAL = "busy"
+__all__ = [
+    "COUNTER_NAMES",
+    "GAUGE_NAMES",
+    "LARGEST_VALUE",
+    "PEAK_NAMES",
+    "RESET_NAME",
+    "SECONDS_NAMES",
+    "RightsliceMapper",
+]
 
-_OBSERVED = {
-    metrics.SIGNAL_MEMORY: "observed_seconds",
-    metrics.SIGNAL_BUSY: "busy_observed_seconds",
-    metrics.SIGNAL_ALLOCATION: "allocation_observed_seconds",
-}
-_SECONDS = {
-    metrics.GPU_ALLOCATED_SECONDS_TOTAL.name: "allocated_seconds",
-    metrics.GPU_BUSY_SECONDS_TOTAL.name: "busy_seconds",
-    metrics.GPU_UNREQUESTED_BUSY_SECONDS_TOTAL.name: "unrequested_busy_seconds",
-}
-_HISTOGRAMS = {
-    f"{metrics.GPU_MEMORY_USED_RATIO.name}_bucket": "memory",
-    f"{metrics.GPU_BUSY_RATIO.name}_bucket": "busy",
-    f"{metrics.GPU_SM_ACTIVE_RATIO.name}_bucket": "sm_active",
-}
-# As our exporter writes them, and as OpenMetrics spells whole numbers.
-_BIN_OF_EDGE = {repr(edge): index for index, edge in enumerate(RATIO_EDGES)}
-_BIN_OF_EDGE |= {"1": _BIN_OF_EDGE["1.0"], "+Inf": BIN_COUNT - 1}
-# Bytes of the largest memory, and seconds of a century: what is above is no reading.
-LARGEST_VALUE = float(1 << 50)
-# What a feeder has to fetch of ours, apart from the reset signal.
-COUNTER_NAMES = (metrics.GPU_OBSERVED_SECONDS_TOTAL.name, *_SECONDS, *_HISTOGRAMS)
-GAUGE_NAMES = (
-    metrics.GPU_INFO.name,
-    metrics.GPU_MEMORY_TOTAL_BYTES.name,
-    metrics.NODE_INFO.name,
-    metrics.SIGNAL_INTERVAL_SECONDS.name,
-)
-PEAK_NAME = metrics.GPU_MEMORY_USED_PEAK_BYTES.name
-RESET_NAME = metrics.PROCESS_START_TIME_SECONDS.name
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The target that tells of a card."""
-
-    target_name: str
-    seen_seconds: float
-    process_start_seconds: float
+STATE_VERSION = 2
+MIG_ENABLED = "enabled"
+# A pod's counters end with it; what counts on under its name afterwards is another's.
+OF_WORKLOADS = frozenset(rule.name for rule in (*WORKLOAD_RULES, *OOM_RULES))
+NAMING_LABEL_COUNT = len(NAMING_LABELS[Thing.WORKLOAD])
 
 
 @dataclass(slots=True)
 class RightsliceMapper:
     """Takes in scrapes of our exporters, in the order of time per target."""
 
-    table: HourTable = field(default_factory=lambda: HourTable(SOURCE_RIGHTSLICE))
+    tables: OurTables = field(default_factory=OurTables)
     targets: dict[str, Target] = field(default_factory=dict)
     rejected_count: int = 0
-    _owners: dict[str, Owner] = field(default_factory=dict)
+    workloads: Remembered[WorkloadAttributes] = field(default_factory=Remembered, compare=False)
+    ports: Remembered[PortAttributes] = field(default_factory=Remembered, compare=False)
+    _owners: CardOwners = field(default_factory=CardOwners, compare=False)
 
-    def feed(self, target_name: str, now_seconds: float, readings: Iterable[Reading]) -> None:
-        """Take in one scrape; one that is not newer than the target's last is ignored."""
-        by_name: dict[str, list[Reading]] = {}
-        for reading in readings:
-            by_name.setdefault(reading.name, []).append(reading)
-        starts = by_name.get(RESET_NAME)
-        process_start_seconds = starts[0].value if starts else None
-        target = self.targets.setdefault(target_name, Target())
-        scrape = open_scrape(target, now_seconds, process_start_seconds)
-        if scrape is None:
-            return
-        teller = Owner(target_name, now_seconds, process_start_seconds or 0.0)
-        nodes = by_name.get(metrics.NODE_INFO.name)
-        node = nodes[0].labels.get("node", "") if nodes else ""
-        intervals = {
-            reading.labels.get("signal", ""): reading.value
-            for reading in by_name.get(metrics.SIGNAL_INTERVAL_SECONDS.name, ())
-        }
-        for reading in by_name.get(metrics.GPU_INFO.name, ()):
-            uuid = reading.labels.get("uuid", "")
-            if self._owns(teller, uuid):
-                self.table.see(uuid, now_seconds, node, reading.labels.get("name", ""))
-                if reading.labels.get("mig") == "enabled":
-                    self.table.card(uuid, hour_of(now_seconds)).note(FLAG_MIG)
-        for name, found in by_name.items():
-            for reading in found:
-                self._take(target_name, scrape, name, reading, intervals)
+    @property
+    def table(self) -> HourTable:
+        """The hours of whole cards."""
+        return self.tables.cards
 
-    def _owns(self, teller: Owner, uuid: str) -> bool:
-        """Tell whether a card is this target's to tell of, and note that it is."""
-        owner = self._owners.get(uuid, teller)
-        is_newer = teller.process_start_seconds > owner.process_start_seconds + NEWER_SECONDS
-        is_silent = teller.seen_seconds - owner.seen_seconds >= TARGET_SILENT_SECONDS
-        if owner.target_name != teller.target_name and not (is_newer or is_silent):
-            return False
-        self._owners[uuid] = teller
-        return True
-
-    def _take(
+    def feed(
         self,
         target_name: str,
-        scrape: Scrape,
-        name: str,
-        reading: Reading,
-        intervals: dict[str, float],
+        now_seconds: float,
+        readings: Iterable[Reading],
+        *,
+        interval_seconds: float | None = None,
+        cluster: str = "",
+        is_whole_page: bool = False,
     ) -> None:
-        uuid = reading.labels.get("uuid", "")
-        if not uuid:
-            return
-        if is_blank(reading.value) or not 0 <= reading.value <= LARGEST_VALUE:
-            self.rejected_count += 1
-            return
-        owner = self._owners.get(uuid)
-        if owner is not None and owner.target_name != target_name:
-            return
-        if reading.labels.get("gpu_instance_id"):
-            return  # of a part of the card, which an hour of the whole card must not count
-        if name in _HISTOGRAMS:
-            self._take_bucket(scrape, uuid, _HISTOGRAMS[name], reading, intervals)
-        elif name == metrics.GPU_OBSERVED_SECONDS_TOTAL.name:
-            signal = reading.labels.get("signal", "")
-            if signal in _OBSERVED:
-                growth = scrape.grow((name, uuid, signal), reading.value, 1.0)
-                self._add(uuid, _OBSERVED[signal], growth)
-        elif name in _SECONDS:
-            self._add(uuid, _SECONDS[name], scrape.grow((name, uuid), reading.value, 1.0))
-        elif name == metrics.GPU_MEMORY_TOTAL_BYTES.name:
-            builder = self.table.card(uuid, hour_of(scrape.now_seconds))
-            builder.memory_total_bytes = reading.value
-        elif name == PEAK_NAME:
-            self.table.card(uuid, hour_of(scrape.now_seconds)).see_peak(reading.value)
+        """Take in one scrape; one that is not newer than the target's last is ignored.
 
-    def _add(self, uuid: str, field_name: str, growth: Growth | None) -> None:
-        if growth is None:
+        `interval_seconds` is how often this target is read; what was read again after a longer
+        time is marked. None where pages are far apart on purpose, such as around the edges of
+        hours. `is_whole_page` says that what is not on the page is not there.
+        """
+        page = OurPage.of(readings)
+        start_seconds = page.process_start_seconds
+        target = self.targets.setdefault(target_name, Target())
+        scrape = open_scrape(target, now_seconds, start_seconds)
+        if scrape is None:
             return
-        for hour, part in spread(growth.start_seconds, growth.end_seconds, growth.amount):
-            builder = self.table.card(uuid, hour)
-            setattr(builder, field_name, getattr(builder, field_name) + part)
+        teller = Teller(target_name, now_seconds, start_seconds or 0.0)
+        before = {
+            uuid: dict(self.tables.layout.of_card(uuid))
+            for uuid in self._see_cards(page, teller, cluster)
+        }
+        is_live_told = is_whole_page or workload_metrics.WORKLOAD_INFO.name in page.by_name
+        intake = OurIntake(
+            self.tables,
+            page,
+            scrape,
+            page.node or target_name,
+            lambda uuid: self._owners.may_tell(teller, uuid),
+            self._owners.claim(teller, f"node {page.node or target_name}"),
+            {uuid: slices for uuid, slices in before.items() if slices},
+            live_workloads(page.by_name) if is_live_told else None,
+            _is_bridged(scrape, interval_seconds),
+        )
+        self._see_slices(page, before, now_seconds)
+        intake.run()
+        self.rejected_count += page.rejected_count
+        self._see_workloads(page, intake, cluster)
+        self._forget_ended(scrape, page, is_whole_page=is_whole_page)
 
-    def _take_bucket(
-        self,
-        scrape: Scrape,
-        uuid: str,
-        histogram: str,
-        reading: Reading,
-        intervals: dict[str, float],
+    def _see_cards(self, page: OurPage, teller: Teller, cluster: str) -> list[str]:
+        """Note which cards are there; gives those that are this target's to tell of."""
+        owned = []
+        for info in page.named(metrics.GPU_INFO.name):
+            labels, now_seconds = info.labels, teller.seen_seconds
+            uuid = labels.get("uuid", "")
+            if uuid and self._owners.claim(teller, uuid):
+                owned.append(uuid)
+                self.table.see(
+                    uuid,
+                    now_seconds,
+                    page.node,
+                    labels.get("name", ""),
+                    cluster,
+                    labels.get("pci_bus_id", ""),
+                )
+                if labels.get("mig") == MIG_ENABLED:
+                    self.table.card(uuid, hour_of(now_seconds)).note(FLAG_MIG)
+        return owned
+
+    def _see_slices(
+        self, page: OurPage, before: Mapping[str, dict[str, Slice]], now_seconds: float
     ) -> None:
-        index = _BIN_OF_EDGE.get(reading.labels.get("le", ""))
-        if index is None:  # another version's edges: not to be mixed with these
-            self.rejected_count += 1
-            return
-        signal = metrics.SIGNAL_MEMORY if histogram == "memory" else metrics.SIGNAL_COMPUTE
-        interval_seconds = intervals.get(signal, MEAN_SECONDS)
-        key = (reading.name, uuid, str(index))
-        growth = scrape.grow(key, reading.value, interval_seconds)
-        if growth is None or not growth.amount:
-            return
-        bins = f"{histogram}_bins"
-        for hour, part in spread(growth.start_seconds, growth.end_seconds, growth.amount):
-            builder = self.table.card(uuid, hour)
-            setattr(builder, f"{histogram}_interval_seconds", interval_seconds)
-            if histogram == BUSY_SIGNAL:
-                builder.busy_signal = BUSY_SIGNAL
-            # Buckets are cumulative: what this edge gained, the next bin has not.
-            builder.add_to_bin(bins, index, part)
-            if index + 1 < BIN_COUNT:
-                builder.add_to_bin(bins, index + 1, -part)
+        instances = page.by_card(metrics.MIG_INSTANCE_INFO.name)
+        counted = page.by_card(metrics.MIG_INSTANCES.name)
+        free = page.by_card(metrics.MIG_FREE_MEMORY_SLICES.name)
+        machines = page.by_card(metrics.VGPU_INSTANCE_INFO.name)
+        shares = {
+            reading.labels.get("vgpu_uuid", ""): reading.value
+            for reading in page.named(metrics.VGPU_SHARE_RATIO.name)
+        }
+        modes = {
+            info.labels.get("uuid", ""): info.labels.get("mig", "")
+            for info in page.named(metrics.GPU_INFO.name)
+        }
+        for uuid, known in before.items():
+            has_mig = modes[uuid] == MIG_ENABLED
+            if has_mig and uuid not in instances and uuid not in counted:
+                continue  # how the card is cut could not be read this time
+            if has_mig:
+                free_units = free[uuid][0].value if uuid in free else None
+                name = self.table.names[uuid].name
+                found = mig_slices(uuid, name, instances.get(uuid, ()), free_units, known)
+            else:
+                found = vgpu_slices(uuid, machines.get(uuid, ()), shares)
+            if found or known:
+                self.tables.layout.see(uuid, now_seconds, found)
+
+    def _see_workloads(self, page: OurPage, intake: OurIntake, cluster: str) -> None:
+        """Note whose workloads and ports are, and on which slice each workload is now."""
+        hour = hour_of(intake.scrape.now_seconds)
+        infos = page.named(workload_metrics.WORKLOAD_INFO.name)
+        for key, told in workload_attributes(infos, hour, cluster):
+            self.workloads.see(key, told)
+        self.tables.move(intake.live or ())
+        for key, port in (
+            port_attributes(page.by_name, intake.node, hour) if intake.owns_node else ()
+        ):
+            known = self.ports.known.get(key)
+            if port.rate_bytes_per_second is None and known is not None:
+                # While it is down, a port has no rate: that is no other port.
+                port = replace(port, rate_bytes_per_second=known.rate_bytes_per_second)
+            self.ports.see(key, port)
+
+    def _forget_ended(self, scrape: Scrape, page: OurPage, *, is_whole_page: bool) -> None:
+        """Drop counters of workloads that left the page: they are gone for good.
+
+        On a page of some metrics only, those are missed of which other series are there.
+        """
+        known: dict[Key, Any]
+        for known in (scrape.target.values, scrape.target.bins):
+            ended = [
+                key
+                for key, (seconds, _) in known.items()
+                if seconds < scrape.now_seconds
+                and key[0] in OF_WORKLOADS
+                and (is_whole_page or key[0] in page.by_name)
+            ]
+            for key in ended:
+                del known[key]
+                self.tables.places.pop(key[1 : 1 + NAMING_LABEL_COUNT], None)
+
+    def take_peak(self, reading: Reading, hour: int, node: str = "") -> None:
+        """Take in the highest reading of an hour of a metric of `PEAK_NAMES`, found elsewhere."""
+        page = OurPage.of([reading])
+        self.rejected_count += page.rejected_count
+        for name in page.by_name:
+            for rule in RULES_BY_NAME.get(name, ()):
+                named = rule.entity(reading.labels)
+                place = self.tables.place(rule.thing, named, node) if named else None
+                if rule.how is How.PEAK and place is not None:
+                    at, key = place
+                    see_peak(at(key, hour), rule, reading.value)
+
+    def rows(
+        self, hours: Iterable[int], until_seconds: float, *, changed_only: bool = False
+    ) -> Batch:
+        """Give the rows of some hours, as far as the hours have come, without attributes.
+
+        With `changed_only`, those that were told something since they were last written.
+        """
+        hours = list(hours)
+        tables = self.tables
+        whole = tables.cards.card_hours(hours, until_seconds, changed_only=changed_only)
+        slices = slice_hours(tables.layout, tables.slices, whole, until_seconds)
+        cards = close_cut_cards(whole, slices)
+        return Batch(
+            cards=cards,
+            slices=slices,
+            workloads=workload_hours(tables.workloads, cards),
+            ports=port_hours(tables.ports, hours, changed_only=changed_only),
+            ooms=oom_hours(tables.ooms, hours, changed_only=changed_only),
+        )
+
+    def written(self) -> None:
+        """Note that all there was to write is written."""
+        self.tables.written()
+        self.workloads.changed.clear()
+        self.ports.changed.clear()
 
     def forget_departed(self, now_seconds: float) -> None:
         """Drop what is kept of cards and targets that have left."""
         departed = self.table.forget_departed(now_seconds)
-        for uuid in departed:
-            self._owners.pop(uuid, None)
+        self.tables.forget_cards(departed)
+        self._owners.forget(departed)
         silent_seconds = now_seconds - DEPARTED_SECONDS
         for name in [n for n, t in self.targets.items() if (t.last_seconds or 0) < silent_seconds]:
             del self.targets[name]
+        known: dict[Key, Any]
         for target in self.targets.values() if departed else ():
-            target.values = {
-                key: value
-                for key, value in target.values.items()
-                if not (isinstance(key, tuple) and key[1] in departed)
-            }
+            for known in (target.values, target.bins):
+                for key in [key for key in known if key[1] in departed]:
+                    del known[key]
 
     def start_over(self, now_seconds: float) -> None:
         """Forget when things were read: the clock was set back."""
         self.targets.clear()
         self._owners.clear()
-        self.table.start_over(now_seconds)
+        self.tables.start_over(now_seconds)
 
     def state(self, from_hour: int = 0) -> dict[str, Any]:
         """Give everything needed to go on after a restart, in a shape that JSON can hold."""
         return {
-            "table": self.table.state(from_hour),
-            "targets": {
-                name: {
-                    "last_seconds": target.last_seconds,
-                    "process_start_seconds": target.process_start_seconds,
-                    "values": [
-                        [list(key), seconds, value]
-                        for key, (seconds, value) in target.values.items()
-                        if isinstance(key, tuple)
-                    ],
-                }
-                for name, target in self.targets.items()
-            },
+            "version": STATE_VERSION,
+            **self.tables.state(from_hour),
+            "counters": targets_state(self.targets),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take up what `state` gave."""
-        self.table.restore(state["table"])
-        self.targets = {
-            name: Target(
-                told["last_seconds"],
-                told["process_start_seconds"],
-                {tuple(key): (seconds, value) for key, seconds, value in told["values"]},
-            )
-            for name, told in state["targets"].items()
-        }
+        """Take up what `state` gave; after what an older version wrote, readings start anew."""
+        if state.get("version") != STATE_VERSION:
+            return
+        self.tables.restore(state)
+        self.targets = restore_targets(state["counters"])
+
+
+def _is_bridged(scrape: Scrape, interval_seconds: float | None) -> bool:
+    """Tell whether a target was read again after an outage."""
+    if interval_seconds is None or scrape.since_seconds is None:
+        return False
+    return Growth(scrape.since_seconds, scrape.now_seconds, 0.0).is_bridged(interval_seconds)
