@@ -10,8 +10,9 @@ from support.node_history import Page, openmetrics, pages
 from support.prometheus import running_prometheus, write_blocks
 
 from rightslice.exporter.simulate.scenario import load_scenario
-from rightslice.feeders.prometheus import Source, pull
+from rightslice.feeders.prometheus import pull
 from rightslice.feeders.prometheus_client import PrometheusClient
+from rightslice.feeders.prometheus_sources import choose_sources
 from rightslice.feeders.scraper import Scraper
 from rightslice.ledger.ledger import Ledger
 from rightslice.profile.usage import CardUsage
@@ -49,7 +50,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Led
 def pulled(url: str, start: datetime, end: datetime, ledger: Ledger | None = None) -> Ledger:
     ledger = ledger or Ledger.open()
     client = PrometheusClient(url)
-    pull(client, ledger, start, end, Source.AUTO)
+    pull(client, ledger, start, end, choose_sources())
     client.close()
     return ledger
 
@@ -186,7 +187,7 @@ def test_only_the_asked_source_is_read(history: tuple[str, Ledger]) -> None:
     ledger = Ledger.open()
     client = PrometheusClient(url)
 
-    result = pull(client, ledger, START, START + timedelta(hours=2), Source.DCGM)
+    result = pull(client, ledger, START, START + timedelta(hours=2), choose_sources("dcgm"))
     client.close()
 
     assert result.card_count == 0
@@ -202,7 +203,8 @@ def test_progress_is_told_day_by_day(history: tuple[str, Ledger], tmp_path: Path
         Ledger.open(tmp_path / "l.duckdb"),
         START,
         START + timedelta(hours=28),
-        progress=lambda done, total: told.append((done, total)),
+        choose_sources(),
+        lambda done, total: told.append((done, total)),
     )
     client.close()
 

@@ -1,50 +1,81 @@
-"""The same history out of a real VictoriaMetrics gives the same hours as out of a Prometheus."""
+"""The same history out of a real VictoriaMetrics gives the same ledger as out of a Prometheus."""
 
+import os
 import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.dcgm_history import Card, between, history, memory_fields, up_to
+from support.ledger_content import content
+from support.our_history import card_count, node_lines, node_series
 from support.prometheus import running_prometheus, write_blocks
 from support.victoria import running_victoria
 
 from rightslice.feeders.prometheus import pull
 from rightslice.feeders.prometheus_client import PrometheusClient
+from rightslice.feeders.prometheus_sources import choose_sources
 from rightslice.ledger.ledger import Ledger
-from rightslice.profile.usage import CardUsage
 
 pytestmark = pytest.mark.integration
 
-MINUTES = 2 * 1440
+IS_FULL = bool(os.environ.get("RIGHTSLICE_TEST_FULL"))
 END = int(time.time()) // 3600 * 3600 - 7200
+# Around the days lies what the first and the last interval need.
+AROUND_SECONDS = 1_200
 
 
-def lines() -> list[str]:
+def ours(cards: int, days: float) -> Iterator[str]:
+    series = node_series("fleet")
+    for node in range(-(-cards // card_count(series))):
+        start = round(END - days * 86_400) - AROUND_SECONDS
+        yield from node_lines(series, node, start, days + 2 * AROUND_SECONDS / 86_400)
+
+
+def dcgm(cards: int, days: float) -> Iterator[str]:
     fields = {
         **memory_fields(between(2.0, 3.4)),
         "DCGM_FI_DEV_GPU_UTIL": between(12, 15),
         "DCGM_FI_PROF_SM_ACTIVE": up_to(0.041, 0.06),
     }
-    return list(history([Card("GPU-1", fields, pod="p")], END - MINUTES * 60 + 7, MINUTES))
+    found = [
+        Card(f"GPU-{number}", fields, node=f"node-{number // 8}", pod=f"p-{number}")
+        for number in range(cards)
+    ]
+    start = round(END - days * 86_400) - AROUND_SECONDS + 7
+    return history(found, start, round(days * 1440) + 40)
 
 
-def usage_from(url: str) -> CardUsage:
+def ledger_from(url: str, days: float) -> dict[str, list[tuple[Any, ...]]]:
     client = PrometheusClient(url)
     ledger = Ledger.open()
     end = datetime.fromtimestamp(END, UTC)
-    pull(client, ledger, end - timedelta(days=2), end)
+    pull(client, ledger, end - timedelta(days=days), end, choose_sources())
     client.close()
-    (card,) = ledger.card_usage(end - timedelta(days=2), end)
+    found = content(ledger)
     ledger.close()
-    return card
+    return found
 
 
-def test_both_servers_give_the_same_hours(tmp_path: Path) -> None:
-    with running_prometheus(write_blocks(tmp_path, lines())) as url:
-        from_prometheus = usage_from(url)
-    with running_victoria(tmp_path, lines()) as url:
-        from_victoria = usage_from(url)
+@pytest.mark.parametrize(
+    ("lines", "cards", "days"),
+    [
+        pytest.param(ours, *((18, 3) if IS_FULL else (6, 0.5)), id="ours"),
+        pytest.param(dcgm, *((100, 7) if IS_FULL else (4, 1.5)), id="dcgm"),
+    ],
+)
+def test_both_servers_give_the_same_ledger_to_the_last_second(
+    tmp_path: Path, lines: Callable[[int, float], Iterator[str]], cards: int, days: float
+) -> None:
+    with running_prometheus(write_blocks(tmp_path, lines(cards, days))) as url:
+        from_prometheus = ledger_from(url, days)
+    with running_victoria(tmp_path, lines(cards, days)) as url:
+        from_victoria = ledger_from(url, days)
 
     assert from_victoria == from_prometheus
-    assert from_victoria.hour_count == 48
+    rows = from_prometheus["cards"]
+    assert len(rows) == cards * round(days * 24)
+    assert {row[3] for row in rows} == {Decimal(3600)}

@@ -35,7 +35,9 @@ def write_blocks(folder: Path, lines: Iterable[str]) -> Path:
 
 
 @contextmanager
-def running_prometheus(data: Path, *flags: str, web_config: str | None = None) -> Iterator[str]:
+def running_prometheus(
+    data: Path, *flags: str, web_config: str | None = None, port: int | None = None
+) -> Iterator[str]:
     """Run Prometheus over a data folder; gives its URL, ends it by its own process id."""
     config = data.parent / "prometheus.yml"
     config.write_text(CONFIG, encoding="utf-8")
@@ -44,7 +46,7 @@ def running_prometheus(data: Path, *flags: str, web_config: str | None = None) -
         web = data.parent / "web.yml"
         web.write_text(web_config, encoding="utf-8")
         arguments.append(f"--web.config.file={web}")
-    port = free_port()
+    port = port or free_port()
     log = (data.parent / "prometheus.log").open("wb")
     process = subprocess.Popen(
         [

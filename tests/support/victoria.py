@@ -5,9 +5,12 @@ import time
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from support.prometheus import START_SECONDS, free_port
+
+LINES_AT_ONCE = 200_000
 
 
 @contextmanager
@@ -48,8 +51,12 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def _fill(url: str, lines: Iterable[str]) -> None:
     # It takes the text format, whose timestamps are in milliseconds.
-    body = "".join(f"{line}000\n" for line in lines if not line.startswith("#"))
-    for path, data in (("import/prometheus", body.encode()), ("", None)):
-        address = f"{url}/api/v1/{path}" if path else f"{url}/internal/force_flush"
-        with urllib.request.urlopen(address, data=data, timeout=60):
-            pass
+    told = (f"{line}000\n" for line in lines if not line.startswith("#"))
+    while body := "".join(islice(told, LINES_AT_ONCE)):
+        _ask(f"{url}/api/v1/import/prometheus", body.encode())
+    _ask(f"{url}/internal/force_flush", None)
+
+
+def _ask(address: str, data: bytes | None) -> None:
+    with urllib.request.urlopen(address, data=data, timeout=60):
+        pass
