@@ -1,0 +1,1 @@
+"""What happened on cards, wherever it is kept: one interface for all who ask."""
