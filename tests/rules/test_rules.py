@@ -34,7 +34,7 @@ def _cases() -> list[dict[str, Any]]:
         {"test": test["name"], **case}
         for document in documents
         for test in document["tests"]
-        for case in test["alert_rule_test"]
+        for case in test.get("alert_rule_test", [])
     ]
 
 
