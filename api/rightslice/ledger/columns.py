@@ -11,6 +11,16 @@ from rightslice.ledger.levels import LEVELS_TYPE, MILLISECONDS_TYPE, levels_of
 SECONDS = "DECIMAL(10, 3)"
 
 
+def quoted_text(text: str) -> str:
+    """Write a text into a statement that takes no parameters, such as ATTACH."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted_name(name: str) -> str:
+    """Write a name into a statement, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def naive(moment: datetime) -> datetime:
     """Drop the zone: the file holds UTC throughout."""
     return moment.astimezone(UTC).replace(tzinfo=None)

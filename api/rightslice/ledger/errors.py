@@ -20,6 +20,10 @@ class LedgerHeldError(LedgerError):
         self.holder = holder
 
 
+def no_file(file: Path) -> LedgerError:
+    return LedgerError(f"there is no ledger {file}; name one that a command has filled")
+
+
 def too_new(file: Path | None, version: int) -> LedgerError:
     return LedgerError(
         f"ledger {file} was written by a newer rightslice (its version is {version}, this one "
@@ -27,7 +31,22 @@ def too_new(file: Path | None, version: int) -> LedgerError:
     )
 
 
-def not_ours(file: Path) -> LedgerError:
+def too_old(file: Path, version: int) -> LedgerError:
+    return LedgerError(
+        f"ledger {file} was written by an older rightslice (its version is {version}, this one "
+        f"writes {SCHEMA_VERSION}); any other command, such as `rightslice recommend --ledger "
+        f"{file}`, brings it up to date: back it up before"
+    )
+
+
+def lost_file(file: Path, log_file: Path) -> LedgerError:
+    return LedgerError(
+        f"ledger {file} is missing or empty, but its log {log_file.name} is there: the file was "
+        "lost. Restore a backup, and move the log away"
+    )
+
+
+def not_ours(file: Path | None) -> LedgerError:
     return LedgerError(
         f"{file} is no ledger of rightslice but another program's database; name another --ledger"
     )

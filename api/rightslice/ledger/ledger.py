@@ -13,13 +13,15 @@ import duckdb
 
 from rightslice.ledger.batch import Batch, FeederState
 from rightslice.ledger.columns import naive
+from rightslice.ledger.connection import Connection
 from rightslice.ledger.errors import (
     LedgerError,
     LedgerHeldError,
     cannot_open,
-    failed,
+    no_file,
     not_ours,
     too_new,
+    too_old,
 )
 from rightslice.ledger.lock import remove_lock, write_lock
 from rightslice.ledger.replace import replace_batch
@@ -28,11 +30,6 @@ from rightslice.ledger.schema import MIGRATIONS, SCHEMA_VERSION
 from rightslice.ledger.usage import read_card_usage
 from rightslice.profile.usage import CardUsage
 
-# Else a file of another database makes DuckDB fetch the extension that could read it.
-OFFLINE: dict[str, Any] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
 SPAN = "SELECT min(hour), coalesce(max(seen_until), max(hour)) FROM card_hour"
 
 log = logging.getLogger(__name__)
@@ -41,7 +38,7 @@ log = logging.getLogger(__name__)
 class Ledger:
     """One open ledger. Every method may be called from any thread. Raises LedgerError."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, file: Path | None) -> None:
+    def __init__(self, connection: Connection, file: Path | None) -> None:
         self._connection = connection
         self.file = file
         self._mutex = threading.RLock()
@@ -49,42 +46,58 @@ class Ledger:
         self.last_write: datetime | None = None
 
     @classmethod
-    def open_to_read(cls, file: Path) -> "Ledger":
-        """Open a ledger file that is there, and write nothing to it."""
+    def open_to_read(cls, file: Path, *, migrate: bool = True) -> "Ledger":
+        """Open a ledger file that is there, and write nothing to it but what an older one lacks."""
         if not file.is_file():
-            raise LedgerError(f"there is no ledger {file}; name one that a command has filled")
+            raise no_file(file)
+        ledger = cls(Connection(file, read_only=True), file)
         try:
-            connection = duckdb.connect(str(file), read_only=True, config=OFFLINE)
-            row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-        except duckdb.CatalogException as error:
-            connection.close()
-            raise not_ours(file) from error
-        except duckdb.Error as error:
-            raise cannot_open(file, error) from error
-        version = (row[0] if row else None) or 0
+            version = ledger._version()
+            if version > SCHEMA_VERSION:
+                raise too_new(file, version)
+            if version < SCHEMA_VERSION and not migrate:
+                raise too_old(file, version)
+        except BaseException:
+            ledger._connection.close()
+            raise
         if version == SCHEMA_VERSION:
-            return cls(connection, file)
-        connection.close()
-        if version > SCHEMA_VERSION:
-            raise too_new(file, version)
-        return cls.open(file)  # it has to be brought up to date
+            return ledger
+        ledger._connection.close()
+        return cls.open(file)
 
     @classmethod
     def open(cls, file: Path | None = None) -> "Ledger":
         """Open or create a ledger file, or one in memory without `file`."""
-        if file is not None and file.is_file() and file.stat().st_size == 0:
-            file.unlink()  # created and then cut off: there is nothing in it to lose
-        try:
-            connection = duckdb.connect(str(file) if file else ":memory:", config=OFFLINE)
-        except duckdb.Error as error:
-            raise cannot_open(file, error) from error
-        ledger = cls(connection, file)
+        ledger = cls(Connection(file), file)
         try:
             ledger._migrate()
         except BaseException:
-            connection.close()
+            ledger._connection.close()
             raise
         return ledger
+
+    @classmethod
+    def open_as_it_is(cls, file: Path, *, to_write: bool = False) -> "Ledger":
+        """Open a ledger file of whichever version, to copy it."""
+        if not file.is_file():
+            raise no_file(file)
+        ledger = cls(Connection(file, read_only=not to_write), file)
+        try:
+            ledger._version()
+        except BaseException:
+            ledger._connection.close()
+            raise
+        return ledger
+
+    def _version(self) -> int:
+        """Give the number of the file's last migration. Raises LedgerError for no ledger."""
+        try:
+            row = self._connection.get().execute("SELECT max(version) FROM schema_version")
+            return int((row.fetchone() or (0,))[0] or 0)
+        except duckdb.CatalogException as error:
+            raise not_ours(self.file) from error
+        except duckdb.Error as error:
+            raise cannot_open(self.file, error) from error
 
     def close(self) -> None:
         with self._mutex:
@@ -115,18 +128,43 @@ class Ledger:
     def transaction(self, purpose: str) -> Iterator[Any]:
         """Run statements that happen all or not at all."""
         with self._mutex:
+            connection = self._connection.get()
             try:
-                self._connection.begin()
-                yield self._connection.execute
-                self._connection.commit()
+                connection.begin()
+                yield connection.execute
+                connection.commit()
             except BaseException as error:
                 try:
-                    self._connection.rollback()
+                    connection.rollback()
                 except duckdb.Error as rollback_error:
                     log.debug("nothing to roll back: %s", rollback_error)
                 if isinstance(error, duckdb.Error):
-                    raise failed(self.file, purpose, error) from error
+                    raise self._connection.failure(purpose, error) from error
                 raise
+
+    @contextmanager
+    def snapshot(self, purpose: str) -> Iterator[Any]:
+        """Run statements that all see the ledger as it is now, while others go on writing."""
+        with self._mutex:
+            connection = self._connection.get().cursor()
+        try:
+            connection.begin()
+            yield connection.execute
+        except duckdb.Error as error:
+            raise self._connection.failure(purpose, error) from error
+        finally:
+            connection.close()
+
+    @contextmanager
+    def standing_still(self, purpose: str) -> Iterator[Any]:
+        """Keep everybody out while the file alone holds everything, with no log beside it."""
+        with self._mutex:
+            connection = self._connection.get()
+            try:
+                connection.execute("CHECKPOINT")
+                yield connection.execute
+            except duckdb.Error as error:
+                raise self._connection.failure(purpose, error) from error
 
     def read(
         self, purpose: str, statement: str, parameters: Sequence[Any] = ()
@@ -134,9 +172,12 @@ class Ledger:
         """Give the rows of a statement that changes nothing."""
         with self._mutex:
             try:
-                return self._connection.execute(statement, list(parameters)).fetchall()
+                rows: list[tuple[Any, ...]] = (
+                    self._connection.get().execute(statement, list(parameters)).fetchall()
+                )
+                return rows
             except duckdb.Error as error:
-                raise failed(self.file, purpose, error) from error
+                raise self._connection.failure(purpose, error) from error
 
     def replace_hours(
         self, batch: Batch, feeder: str | None = None, state: FeederState | None = None

@@ -114,7 +114,7 @@ CREATE TABLE engine_hour (
     engine VARCHAR NOT NULL, model VARCHAR NOT NULL, kv_cache_peak_ratio DOUBLE,
     kv_cache_capacity_tokens BIGINT, running_peak DOUBLE, waiting_peak DOUBLE,
     request_count BIGINT, request_p99_seconds DOUBLE, first_token_p99_seconds DOUBLE,
-    preemption_count BIGINT
+    preemption_count BIGINT, memory_share_ratio DOUBLE
 );
 CREATE SEQUENCE owner_ids;
 CREATE TABLE owner (
@@ -125,7 +125,7 @@ CREATE TABLE owner_hour (
     owner_id INTEGER NOT NULL, hour TIMESTAMP NOT NULL, source VARCHAR NOT NULL,
     observed_seconds DECIMAL(10, 3) NOT NULL, replicas_mean DOUBLE NOT NULL,
     replicas_min INTEGER NOT NULL, replicas_max INTEGER NOT NULL,
-    scale_up_count INTEGER NOT NULL, scale_down_count INTEGER NOT NULL
+    scale_up_count INTEGER NOT NULL, scale_down_count INTEGER NOT NULL, is_autoscaled BOOLEAN
 );
 CREATE SEQUENCE port_ids;
 CREATE TABLE port (
@@ -146,8 +146,9 @@ CREATE TABLE nic_hour (
     loss_count BIGINT, congestion_count BIGINT, error_count BIGINT, link_down_count BIGINT
 );
 
--- Days that have been summed: what is missing here is summed from its hours.
-CREATE TABLE rolled_day (day TIMESTAMP NOT NULL);
+-- Days that have been summed: what is missing here is summed from its hours. Without hours: they
+-- were dropped for their age, and the sums are all there is.
+CREATE TABLE rolled_day (day TIMESTAMP NOT NULL, has_hours BOOLEAN NOT NULL);
 CREATE TABLE card_day (
     card_id INTEGER NOT NULL, day TIMESTAMP NOT NULL, first_hour TIMESTAMP NOT NULL,
     seen_until TIMESTAMP, hour_count INTEGER NOT NULL, sources VARCHAR[] NOT NULL,
@@ -179,8 +180,7 @@ CREATE TABLE workload_day (
 -- What a price book said while it was in force: of months gone by money stays as it was.
 CREATE TABLE price (
     since TIMESTAMP NOT NULL, kind VARCHAR NOT NULL, channel VARCHAR NOT NULL,
-    name VARCHAR NOT NULL, currency VARCHAR NOT NULL,
-    per_month_low DECIMAL(18, 6), per_month_high DECIMAL(18, 6),
-    is_estimate BOOLEAN NOT NULL
+    name VARCHAR NOT NULL, nvml_name_regex VARCHAR NOT NULL, currency VARCHAR NOT NULL,
+    low_per_month DECIMAL(18, 6), high_per_month DECIMAL(18, 6), is_estimate BOOLEAN NOT NULL
 );
 """

@@ -42,6 +42,7 @@ def _stage(run: Run, table: HourTable | DatedTable, rows: Sequence[Any]) -> None
 
 def _replace_cards(run: Run, rows: Sequence[Any]) -> None:
     _stage(run, tables.CARD_HOUR, rows)
+    run(replace_sql.IGNORE_DROPPED_DAYS)
     run(replace_sql.add_entities(tables.CARD))
     _forget_rolled_days(run)
     run(replace_sql.DELETE_REPLACED_CARD_HOURS)
@@ -52,6 +53,7 @@ def _replace_cards(run: Run, rows: Sequence[Any]) -> None:
 
 def _replace_hours(run: Run, table: HourTable, rows: Sequence[Any]) -> None:
     _stage(run, table, rows)
+    run(replace_sql.IGNORE_DROPPED_DAYS)
     for entity in (table.scope, *table.others):
         run(replace_sql.add_entities(entity))
     if table is tables.WORKLOAD_HOUR:

@@ -114,6 +114,11 @@ DELETE_PARTS_OF_STAGED_CARD_HOURS = tuple(
     """
     for table in ("workload_hour", "slice_hour")
 )
+# Hours that were dropped for their age cannot be told anew: the day's sum would be of those alone.
+IGNORE_DROPPED_DAYS = """
+    DELETE FROM staged
+    WHERE date_trunc('day', hour) IN (SELECT day FROM rolled_day WHERE NOT has_hours)
+"""
 FORGET_ROLLED_DAYS = (
     "DELETE FROM {table} WHERE day IN (SELECT DISTINCT date_trunc('day', hour) FROM staged)"
 )

@@ -151,7 +151,7 @@ def roll_up_statements() -> tuple[str, ...]:
         ORDER BY card_id
         """,
         f"INSERT INTO workload_day BY NAME ({workload_days_of_hours(ONE_DAY)})",
-        "INSERT INTO rolled_day VALUES ($1)",
+        "INSERT INTO rolled_day VALUES ($1, true)",
     )
 
 

@@ -168,6 +168,8 @@ class EngineHour:
     request_p99_seconds: float | None = None
     first_token_p99_seconds: float | None = None
     preemption_count: float | None = None
+    # How much of the card's memory it was told to take.
+    memory_share_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ class OwnerHour:
     replicas_max: int
     scale_up_count: int
     scale_down_count: int
+    # Whether an autoscaler sets their number; None where nobody tells of autoscalers.
+    is_autoscaled: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

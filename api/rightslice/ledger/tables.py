@@ -166,6 +166,7 @@ ENGINE_HOUR = HourTable(
         plain("request_p99_seconds", "DOUBLE"),
         plain("first_token_p99_seconds", "DOUBLE"),
         whole("preemption_count"),
+        plain("memory_share_ratio", "DOUBLE"),
     ),
 )
 OWNER_HOUR = HourTable(
@@ -180,6 +181,7 @@ OWNER_HOUR = HourTable(
         plain("replicas_max", "INTEGER"),
         plain("scale_up_count", "INTEGER"),
         plain("scale_down_count", "INTEGER"),
+        plain("is_autoscaled", "BOOLEAN"),
     ),
 )
 NIC_HOUR = HourTable(
@@ -233,3 +235,15 @@ PORT_ATTRIBUTE = DatedTable(
         text("switch_port"),
     ),
 )
+
+HOUR_TABLES = (
+    CARD_HOUR,
+    SLICE_HOUR,
+    WORKLOAD_HOUR,
+    OOM_HOUR,
+    ENGINE_HOUR,
+    OWNER_HOUR,
+    NIC_HOUR,
+)
+DATED_TABLES = (CARD_ATTRIBUTE, WORKLOAD_ATTRIBUTE, PORT_ATTRIBUTE)
+ENTITIES = (CARD, SLICE, WORKLOAD, PORT, OWNER)
