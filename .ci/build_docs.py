@@ -154,7 +154,8 @@ true and false, 1 and 0, yes and no, on and off, in any case. A variable `RIGHTS
 stands for no flag is warned of.
 
 `rightslice` ends with 0 when it has an answer (no advice with its reason is one), 1 when it cannot
-listen, 2 on bad usage, 3 when a source cannot be read, 4 when the ledger cannot be used.
+listen or `check` finds something wrong, 2 on bad usage, 3 when a source cannot be read, 4 when the
+ledger cannot be used.
 `rightslice-exporter` ends with 0 on a signal, 1 when it cannot listen, 2 on bad usage, 3 when a new
 process may do better than this one (the log says why), 4 when the module `pynvml` is not of
 nvidia-ml-py. SIGUSR1 makes it release NVML for a change of the driver or of MIG, SIGUSR2 take it up
@@ -241,7 +242,7 @@ def built(contract: Iterable[MetricSpec]) -> str:
 
 
 def flag_row(action: argparse.Action) -> tuple[str, str]:
-    flags = ", ".join(f"`{option}`" for option in action.option_strings)
+    flags = ", ".join(f"`{option}`" for option in action.option_strings or (action.dest,))
     if action.choices:
         flags += f" {', '.join(map(str, action.choices))}"
     elif isinstance(action.metavar, str):

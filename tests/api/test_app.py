@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from support.fleet import END, HAND_WARMER, PRE_ALLOCATED, STRANGE, small_fleet, small_ledger
+from support.fleet import (
+    END,
+    HAND_WARMER,
+    PRE_ALLOCATED,
+    STRANGE,
+    small_app,
+    small_fleet,
+    small_ledger,
+)
 
-from rightslice.api.app import CACHE_SECONDS, create_app
+from rightslice.api.app import CACHE_SECONDS
 from rightslice.ledger.ledger import Batch, Ledger
 from rightslice.ledger.rows import CardHour
 
@@ -21,7 +29,7 @@ def client_of(app: Any) -> TestClient:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with client_of(create_app(small_fleet())) as client:
+    with client_of(small_app()) as client:
         yield client
 
 
@@ -118,7 +126,7 @@ def test_tiers_carry_their_price_at_each_term_and_unknown_stays_unknown(
 
 def test_health_needs_no_ledger_and_readiness_does() -> None:
     empty = small_fleet(Ledger.open())
-    with client_of(create_app(empty)) as client:
+    with client_of(small_app(empty)) as client:
         assert client.get("/healthz").status_code == 200
         assert client.get("/readyz").status_code == 503
         assert "no hour yet" in client.get("/readyz").json()["detail"]
@@ -126,14 +134,14 @@ def test_health_needs_no_ledger_and_readiness_does() -> None:
 
 def test_readiness_lapses_when_nothing_is_told_any_more() -> None:
     late = replace(small_fleet(), now=lambda: END + timedelta(hours=4))
-    with client_of(create_app(small_fleet())) as fresh, client_of(create_app(late)) as stale:
+    with client_of(small_app()) as fresh, client_of(small_app(late)) as stale:
         assert fresh.get("/readyz").status_code == 200
         assert "told nothing since 2026-03-30 00:00" in stale.get("/readyz").json()["detail"]
 
 
 def test_a_ledger_that_fails_is_said_and_the_process_lives(client: TestClient) -> None:
     ledger = small_ledger()
-    with client_of(create_app(small_fleet(ledger))) as broken:
+    with client_of(small_app(small_fleet(ledger))) as broken:
         ledger.close()
 
         answer = broken.get("/v1/recommendations")
@@ -145,7 +153,7 @@ def test_a_ledger_that_fails_is_said_and_the_process_lives(client: TestClient) -
 
 def test_answers_are_kept_for_a_moment_and_then_made_anew() -> None:
     ledger, clock = Ledger.open(), [0.0]
-    with client_of(create_app(small_fleet(ledger), lambda: clock[0])) as client:
+    with client_of(small_app(small_fleet(ledger), lambda: clock[0])) as client:
         assert client.get("/v1/gpus").json() == []
         hour = END - timedelta(hours=1)
         ledger.replace_hours(Batch([CardHour("GPU-new", hour, "dcgm", observed_seconds=60)]))
@@ -163,7 +171,10 @@ def test_another_sites_name_for_loopback_is_refused(client: TestClient) -> None:
 def test_the_schema_describes_every_path_with_words(client: TestClient) -> None:
     schema = client.get("/openapi.json").json()
 
-    described = {path: methods["get"]["description"] for path, methods in schema["paths"].items()}
+    described = {
+        path: [method["description"] for method in methods.values()]
+        for path, methods in schema["paths"].items()
+    }
 
     assert set(described) == {
         "/healthz",
@@ -171,9 +182,15 @@ def test_the_schema_describes_every_path_with_words(client: TestClient) -> None:
         "/v1/recommendations",
         "/v1/gpus",
         "/v1/gpus/{uuid}",
+        "/v1/inventory",
+        "/v1/ledger/backup",
+        "/v1/ledger/check",
+        "/v1/ledger/export",
         "/v1/tiers",
+        "/v1/targets",
+        "/metrics",
     }
-    assert all(described.values())
+    assert all(all(words) for words in described.values())
 
 
 def test_the_documentation_lists_every_path_and_loads_nothing_from_elsewhere(
@@ -188,7 +205,7 @@ def test_the_documentation_lists_every_path_and_loads_nothing_from_elsewhere(
 
 def test_names_from_outside_are_text_on_the_page() -> None:
     ledger = small_ledger(namespace="<script>alert(1)</script>")
-    with client_of(create_app(small_fleet(ledger))) as client:
+    with client_of(small_app(small_fleet(ledger))) as client:
         page = client.get("/").text
 
     assert "<script" not in page
@@ -202,7 +219,7 @@ def test_the_page_forbids_everything_but_its_own_style(client: TestClient) -> No
 
 
 def test_an_empty_ledger_has_a_page_that_says_what_to_wait_for() -> None:
-    with client_of(create_app(small_fleet(Ledger.open()))) as client:
+    with client_of(small_app(small_fleet(Ledger.open()))) as client:
         assert "No card has been seen yet" in client.get("/").text
 
 

@@ -252,7 +252,8 @@ def test_an_empty_prometheus_is_no_failure_and_no_advice(tmp_path: Path) -> None
 def test_a_ledger_from_a_newer_version_ends_with_4(tmp_path: Path) -> None:
     file = tmp_path / "ledger.duckdb"
     ledger = Ledger.open(file)
-    ledger._connection.execute("INSERT INTO schema_version VALUES (999)")
+    with ledger.transaction("grow old") as run:
+        run("INSERT INTO schema_version VALUES (999)")
     ledger.close()
 
     done = rightslice("recommend", "--ledger", str(file))

@@ -16,10 +16,12 @@ from rightslice.catalogue.price_book import load_price_book
 from rightslice.contract.histogram import BIN_COUNT
 from rightslice.exporter.simulate.dcgm import page
 from rightslice.exporter.simulate.scenario import load_scenario
-from rightslice.feeders.dcgm_page import DcgmMapper
 from rightslice.feeders.exposition import PageParser
+from rightslice.feeders.gauge_mapping import shipped_mapping
+from rightslice.feeders.gauges import GaugeMapper
+from rightslice.ledger.attributes import CardAttributes
 from rightslice.ledger.ledger import Batch, Ledger
-from rightslice.ledger.rows import CardAttributes, CardHour, WorkloadHour
+from rightslice.ledger.rows import CardHour, WorkloadHour
 
 CARDS, DAYS = 1_000, 28
 END = datetime(2026, 3, 30, tzinfo=UTC)
@@ -39,7 +41,7 @@ def seconds(work: Callable[[], object], times: int = 1) -> float:
 def bench_pages() -> None:
     text = page(load_scenario("fleet"), "node", END.timestamp())
     lines = sum(not line.startswith("#") for line in text.splitlines())
-    parser, mapper = PageParser(), DcgmMapper()
+    parser, mapper = PageParser(), GaugeMapper(shipped_mapping("dcgm"))
     parser.parse(text)
     ours = seconds(lambda: parser.parse(text), 20)
     theirs = seconds(lambda: list(text_string_to_metric_families(text)), 20)
@@ -48,6 +50,7 @@ def bench_pages() -> None:
     def feed() -> None:
         clock[0] += 60
         mapper.feed(clock[0], readings, every(60.0))
+        mapper.settle()
 
     fed = seconds(feed, 20)
     print(f"parse a page          ours {1e6 * ours / lines:6.2f} us/line")

@@ -1,11 +1,17 @@
 """A small ledger with one card of each kind, without any feeder."""
 
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from fastapi import FastAPI
+
 from rightslice.advice.policy import DEFAULT_POLICY
+from rightslice.api.app import create_app
 from rightslice.api.fleet import Fleet
 from rightslice.catalogue.price_book import load_price_book
 from rightslice.contract.histogram import BIN_COUNT, bin_index
+from rightslice.feeders.scrape_loop import ScrapeLoop
 from rightslice.ledger.attributes import CardAttributes
 from rightslice.ledger.ledger import Batch, Ledger
 from rightslice.ledger.rows import CardHour, WorkloadHour
@@ -82,3 +88,14 @@ def small_fleet(ledger: Ledger | None = None) -> Fleet:
         timedelta(days=28),
         now=lambda: END,
     )
+
+
+def small_app(
+    fleet: Fleet | None = None,
+    monotonic_seconds: Callable[[], float] = time.monotonic,
+    scrape: ScrapeLoop | None = None,
+) -> FastAPI:
+    """Make the service over a fleet whose history is a ledger."""
+    fleet = fleet or small_fleet()
+    assert isinstance(fleet.history, Ledger)
+    return create_app(fleet, fleet.history, monotonic_seconds, scrape)

@@ -4,19 +4,27 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from rightslice.advice.recommend import Answer, saves
 from rightslice.api import page
 from rightslice.api.fleet import Fleet, silent_since
+from rightslice.api.inventory import InventoryDocument, inventory_document, utc
+from rightslice.api.ledger_files import add_ledger_routes
 from rightslice.api.problems import PROBLEM_RESPONSES, handle_problems, problem
+from rightslice.api.service_metrics import ServiceMetrics
+from rightslice.api.targets import TargetsDocument, targets_document
 from rightslice.api.tiers import TierDocument, tier_documents
+from rightslice.feeders.scrape_loop import ScrapeLoop
+from rightslice.ledger.ledger import Ledger
 from rightslice.report.document import (
     AnswerDocument,
     SummaryDocument,
@@ -72,8 +80,17 @@ class Answers:
             return self._answers
 
 
-def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monotonic) -> FastAPI:
-    """Make the service over a fleet."""
+def create_app(
+    fleet: Fleet,
+    ledger: Ledger,
+    monotonic_seconds: Callable[[], float] = time.monotonic,
+    scrape: ScrapeLoop | None = None,
+    backup_folder: Path | None = None,
+) -> FastAPI:
+    """Make the service over a fleet and its ledger; `scrape` is None where nothing is scraped.
+
+    Backups and Parquet are written below `backup_folder`, and nowhere where it is None.
+    """
     app = FastAPI(
         title="rightslice",
         description="See what a GPU fleet wastes, and which slice or cheaper card would do.",
@@ -85,6 +102,8 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK_HOSTS))
     handle_problems(app)
     answers = Answers(fleet, monotonic_seconds)
+    metrics = ServiceMetrics(ledger, scrape)
+    add_ledger_routes(app, ledger, backup_folder)
 
     @app.get("/healthz", tags=["self"])
     def healthz() -> dict[str, str]:
@@ -94,16 +113,27 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
     @app.get("/readyz", tags=["self"], response_model=dict[str, str])
     def readyz() -> Any:
         """Tell whether the ledger can be read and is told of the present."""
-        span = fleet.ledger.span()
+        span = ledger.span()
         if span is None:
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the ledger holds no hour yet")
-        since = silent_since(fleet.ledger, fleet.now())
+        since = silent_since(ledger, fleet.now())
         if since is not None:
             return problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"the ledger was told nothing since {since:%Y-%m-%d %H:%M} UTC",
             )
         return {"first_hour": span[0].isoformat(), "end": span[1].isoformat()}
+
+    @app.get("/metrics", tags=["self"], response_class=PlainTextResponse)
+    def own_metrics(request: Request) -> Response:
+        """Tell Prometheus how the feeders fare."""
+        page, media_type = metrics.page(request.headers.get("accept", ""))
+        return Response(page, headers={"Content-Type": media_type})
+
+    @app.get("/v1/targets", tags=["self"])
+    def targets() -> TargetsDocument:
+        """List what is scraped and how it fares, and what is wrong with where that is told."""
+        return targets_document(scrape)
 
     @app.get("/v1/recommendations", tags=["advice"])
     def recommendations(
@@ -150,6 +180,20 @@ def create_app(fleet: Fleet, monotonic_seconds: Callable[[], float] = time.monot
                 return answer_document(answer)
         raise HTTPException(
             HTTPStatus.NOT_FOUND, f"no card {uuid!r} was seen in the window; see /v1/gpus"
+        )
+
+    @app.get("/v1/inventory", tags=["cards"])
+    def inventory(
+        start: Annotated[
+            datetime | None, Query(description="from when on; as the advice's window without it")
+        ] = None,
+        end: Annotated[datetime | None, Query(description="until when; now without it")] = None,
+        node: Annotated[str | None, Query(description="only cards that were on this node")] = None,
+    ) -> InventoryDocument:
+        """List where cards were, and which came, went, moved, or were replaced; by time."""
+        until = utc(end) if end else fleet.now()
+        return inventory_document(
+            ledger, utc(start) if start else until - fleet.window, until, node
         )
 
     @app.get("/v1/tiers", tags=["prices"])

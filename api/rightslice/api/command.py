@@ -63,7 +63,8 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
-def _span(text: str) -> timedelta | None:
+def span_of(text: str) -> timedelta | None:
+    """Read a number with its unit; None for anything else."""
     match = DURATION.fullmatch(text)
     try:
         return timedelta(**{UNITS[match[2]]: float(match[1])}) if match else None
@@ -73,7 +74,7 @@ def _span(text: str) -> timedelta | None:
 
 def duration(text: str) -> timedelta:
     """Read "28d", "12h" and the like; the unit must be written."""
-    span = _span(text)
+    span = span_of(text)
     if span is None:
         raise argparse.ArgumentTypeError(f"want a number with its unit, like 28d or 12h: {text!r}")
     if not timedelta(hours=1) <= span <= LONGEST_WINDOW:
@@ -83,7 +84,7 @@ def duration(text: str) -> timedelta:
 
 def interval_seconds(text: str) -> float:
     """Read a scrape interval, between one second and five minutes."""
-    span = _span(text)
+    span = span_of(text)
     seconds = span.total_seconds() if span else 0.0
     if not 1 <= seconds <= 300:
         raise argparse.ArgumentTypeError(f"want between 1s and 5m, with the unit: {text!r}")

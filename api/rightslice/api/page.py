@@ -63,7 +63,7 @@ def style_sheet() -> str:
 
 def render_index(answers: Sequence[Document], summary: Document, fleet: Fleet) -> str:
     """Render the fleet's page."""
-    span = fleet.ledger.span()
+    span = fleet.history.span()
     return (
         _environment()
         .get_template("index.html")
@@ -71,7 +71,7 @@ def render_index(answers: Sequence[Document], summary: Document, fleet: Fleet) -
             answers=answers,
             summary=summary,
             span=span,
-            is_stale=silent_since(fleet.ledger, fleet.now()) is not None,
+            is_stale=silent_since(fleet.history, fleet.now()) is not None,
             book=fleet.book,
             channel=fleet.channel or fleet.book.default_channel,
         )

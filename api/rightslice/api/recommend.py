@@ -2,14 +2,16 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rightslice.advice.recommend import Answer
 from rightslice.api.command import (
     Command,
     Exit,
@@ -19,22 +21,24 @@ from rightslice.api.command import (
     say,
 )
 from rightslice.api.fleet import Fleet, silent_since
+from rightslice.api.now import add_now_flag, answers_now
 from rightslice.api.output import FORMATS, print_answers
-from rightslice.api.prometheus_flags import add_prometheus_flags, client_of
+from rightslice.api.prometheus_flags import add_prometheus_flags, client_of, sources_of
 from rightslice.catalogue.located_yaml import DocumentError
-from rightslice.feeders.prometheus import PullResult, Source, pull
+from rightslice.feeders.prometheus import PullResult, pull
 from rightslice.feeders.prometheus_answer import SourceError
 from rightslice.feeders.prometheus_client import PrometheusClient
+from rightslice.feeders.prometheus_loop import SETTLED, whole_hours_until
+from rightslice.feeders.prometheus_sources import Sources
 from rightslice.ledger.ledger import Ledger, LedgerHeldError
 from rightslice.report.document import answer_document, summary_document
 
 API_TIMEOUT_SECONDS = 60.0
-# An hour is read when it has been over for this long: late scrapes are in by then.
-SETTLED = timedelta(minutes=10)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     add_prometheus_flags(parser)
+    add_now_flag(parser)
     parser.add_argument("--api", metavar="URL", help="ask a running `rightslice serve`")
     parser.add_argument(
         "-o",
@@ -47,6 +51,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Answer, and return the exit code; no advice with its reason is an answer too."""
+    if given.now:
+        return _print(answers_now(given), given.output)
     if given.api:
         _refuse_own_terms(given)
         return _ask_api(given.api, given.output)
@@ -54,7 +60,7 @@ def run(given: argparse.Namespace) -> int:
         say("nothing to read; give --prometheus URL, --ledger FILE or --api URL")
         return Exit.BAD_USAGE
     book, policy = price_book_of(given), policy_of(given)
-    client = client_of(given)
+    client, sources = client_of(given), sources_of(given)
     try:
         # Nothing is written where nothing is read in.
         ledger = Ledger.open(given.ledger) if client else Ledger.open_to_read(given.ledger)
@@ -66,9 +72,8 @@ def run(given: argparse.Namespace) -> int:
     try:
         end = datetime.now(UTC)
         if client is not None:
-            end = (end - SETTLED).replace(minute=0, second=0, microsecond=0)
-            result = _pull(client, ledger, end - given.window, end, Source(given.source))
-            _tell(result, given)
+            end = whole_hours_until(end)
+            _tell(_pull(client, ledger, end, sources, given), client, given)
         else:
             end = _end_of(ledger, end)
         fleet = Fleet(ledger, book, policy, given.window, lambda: end, given.channel)
@@ -77,8 +82,12 @@ def run(given: argparse.Namespace) -> int:
         ledger.close()
         if client is not None:
             client.close()
+    return _print(answers, given.output)
+
+
+def _print(answers: Sequence[Answer], output_format: str) -> int:
     documents = [asdict(answer_document(answer)) for answer in answers]
-    print_answers(documents, asdict(summary_document(answers)), given.output)
+    print_answers(documents, asdict(summary_document(answers)), output_format)
     return Exit.OK
 
 
@@ -92,7 +101,11 @@ def _end_of(ledger: Ledger, now: datetime) -> datetime:
 
 
 def _pull(
-    client: PrometheusClient, ledger: Ledger, start: datetime, end: datetime, source: Source
+    client: PrometheusClient,
+    ledger: Ledger,
+    end: datetime,
+    sources: Sources,
+    given: argparse.Namespace,
 ) -> PullResult:
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days"))
     console = Console(stderr=True)
@@ -107,25 +120,37 @@ def _pull(
         return pull(
             client,
             ledger,
-            start,
+            end - given.window,
             end,
-            source,
+            sources,
             lambda done, total: progress.update(task, completed=done, total=total),
+            given.prometheus_late,
         )
 
 
-def _tell(result: PullResult, given: argparse.Namespace) -> None:
+def _tell(result: PullResult, client: PrometheusClient, given: argparse.Namespace) -> None:
     if result.day_count and not result.card_count:
         if result.series_count:
             say(
-                f"{given.prometheus} holds GPU metrics, but no whole hour of them that has been "
+                f"{client.url} holds GPU metrics, but no whole hour of them that has been "
                 f"over for {SETTLED.total_seconds() / 60:.0f} minutes; ask again in an hour"
             )
         else:
             say(
-                f"{given.prometheus} holds no GPU metrics (source {given.source}) in the window; "
+                f"{client.url} holds no GPU metrics (source {given.source}) in the window; "
                 "is an exporter scraped, and the window right?"
             )
+    if result.card_count:
+        traffic = client.traffic
+        say(
+            f"read {traffic.answer_bytes / 1e6:.1f} MB in {traffic.request_count} requests, which "
+            f"kept {client.url} busy for {traffic.busy_seconds:.1f} s"
+        )
+    if result.missing_hour_count:
+        say(
+            f"{result.missing_hour_count} hours could not be read and are unknown; the next pull "
+            f"into the same --ledger asks for them again. The last reason: {result.reason}"
+        )
     if result.rejected_count:
         say(f"{result.rejected_count} readings were no values (blanks, out of range) and skipped")
 

@@ -2,21 +2,22 @@
 
 import argparse
 import logging
+import resource
 import signal
 import socket
 import threading
-import time
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx2
 import uvicorn
 
 from rightslice.api.app import create_app
 from rightslice.api.command import (
     Command,
     Exit,
+    file_path,
     http_url,
     interval_seconds,
     policy_of,
@@ -24,23 +25,25 @@ from rightslice.api.command import (
     say,
 )
 from rightslice.api.fleet import Fleet
-from rightslice.api.prometheus_flags import add_prometheus_flags, client_of
-from rightslice.api.recommend import SETTLED
-from rightslice.feeders import scraper
-from rightslice.feeders.prometheus import Source, pull
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.ledger.ledger import Ledger, LedgerError
+from rightslice.api.ledger_files import add_folder_flag
+from rightslice.api.maintenance import add_retention_flag, maintenance
+from rightslice.api.prometheus_flags import add_prometheus_flags, client_of, sources_of
+from rightslice.api.workload_flags import add_workload_flags, workload_settings_of
+from rightslice.feeders.prometheus_loop import pull_for_ever
+from rightslice.feeders.prometheus_sources import choose_sources
+from rightslice.feeders.scrape_loop import ScrapeLoop
+from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.target_source import FixedTargets, Targets, TargetSource
+from rightslice.feeders.targets import FLAG_GROUP, TIMEOUT_SECONDS, ScrapeTarget
+from rightslice.ledger.ledger import Ledger
+from rightslice.ledger.prices import note_prices
 
 log = logging.getLogger(__name__)
 
 DEFAULT_LISTEN = "127.0.0.1:19401"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# A finished hour is there a few minutes after its end; a failed pull is tried again by then.
-PULL_SECONDS = 600.0
-FETCH_SECONDS = 10.0
-# A page larger than this is no exporter's.
-LARGEST_PAGE_BYTES = 64 * 1024 * 1024
+# A Prometheus serves others too: reading it in the background takes this much of its time at most.
+BACKGROUND_SHARE = 0.5
 
 
 def listen_address(text: str) -> tuple[str, int]:
@@ -76,6 +79,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="page of an exporter to scrape, ours or dcgm-exporter's; may be given often",
     )
     parser.add_argument(
+        "--targets.file",
+        dest="targets_file",
+        type=file_path,
+        metavar="FILE",
+        help="YAML file with Prometheus' scrape_configs: which exporters to scrape, and how; read "
+        "again when it changes and on SIGHUP",
+    )
+    parser.add_argument(
         "--scrape-interval",
         dest="scrape_interval",
         type=interval_seconds,
@@ -84,6 +95,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="time between two scrapes of a target (default %(default)s)",
     )
     add_prometheus_flags(parser)
+    add_workload_flags(parser)
+    add_retention_flag(parser)
+    add_folder_flag(parser)
     parser.add_argument(
         "--listen",
         type=listen_address,
@@ -93,22 +107,25 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def fetch(url: str) -> str:
-    """Get an exporter's page. Raises SourceError."""
-    try:
-        deadline_seconds = time.monotonic() + FETCH_SECONDS
-        with httpx2.stream("GET", url, timeout=FETCH_SECONDS, trust_env=False) as answer:
-            answer.raise_for_status()
-            body = bytearray()
-            for chunk in answer.iter_bytes():
-                body += chunk
-                if time.monotonic() > deadline_seconds:
-                    raise SourceError(f"target {url} did not answer within {FETCH_SECONDS:.0f} s")
-                if len(body) > LARGEST_PAGE_BYTES:
-                    raise SourceError(f"target {url}: its page is too large for an exporter's")
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise SourceError(f"target {url} cannot be scraped: {error}") from error
-    return body.decode("utf-8", "replace")
+def targets_of(given: argparse.Namespace) -> Targets | None:
+    """Give what the flags ask to scrape; None for nothing. Raises DocumentError."""
+    flag_targets = fixed_targets(given.target, given.scrape_interval)
+    if given.targets_file is not None:
+        return TargetSource(given.targets_file, flag_targets, given.scrape_interval)
+    return FixedTargets(flag_targets) if flag_targets else None
+
+
+def fixed_targets(urls: Sequence[str], interval_seconds: float) -> list[ScrapeTarget]:
+    """Give targets that no file tells of."""
+    timeout_seconds = min(TIMEOUT_SECONDS, interval_seconds)
+    return [ScrapeTarget(FLAG_GROUP, url, interval_seconds, timeout_seconds) for url in urls]
+
+
+def allow_many_connections() -> None:
+    """Use what the system allows: each target keeps a connection, and the usual limit is low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -129,42 +146,67 @@ def run(given: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx2").setLevel("WARNING")
-    if not given.target and not given.prometheus and not given.ledger:
-        say("nothing to fill the ledger from; give --target URL, --prometheus URL or --ledger FILE")
+    if not (given.target or given.targets_file or given.prometheus or given.ledger):
+        say(
+            "nothing to fill the ledger from; give --target URL, --targets.file FILE, "
+            "--prometheus URL or --ledger FILE"
+        )
         return Exit.BAD_USAGE
     book, policy = price_book_of(given), policy_of(given)
-    client = client_of(given)
+    client, sources = client_of(given, share=BACKGROUND_SHARE), sources_of(given)
+    targets, workloads = targets_of(given), workload_settings_of(given)
     ledger = Ledger.open(given.ledger)
     if given.ledger is None:
         say("the ledger is kept in memory and gone with this process; keep it with --ledger FILE")
-    jobs: list[Callable[[threading.Event], None]] = []
-    if given.target:
-        feeder = scraper.Scraper(ledger, given.scrape_interval)
+    note_prices(ledger, book, datetime.now(UTC))
+    jobs = [maintenance(ledger, given.ledger_retention)]
+    scrape = None
+    if targets is not None:
+        allow_many_connections()
+        # --source is about what a Prometheus holds; a page is taken for what it is.
+        mappings = choose_sources(mapping_file=given.mapping).mappings
+        scraper = Scraper(ledger, given.scrape_interval, mappings, workloads.companions())
+        scrape = ScrapeLoop(scraper, targets)
+        jobs.append(scrape.run)
+        if given.targets_file is not None:  # else the signal ends the process, as it always does
+            signal.signal(signal.SIGHUP, lambda *_: scrape.reload())
+    if client is not None:
         jobs.append(
-            lambda stop: scraper.run(
-                feeder, given.target, fetch, time.time, given.scrape_interval, stop
+            lambda stop: pull_for_ever(
+                client, ledger, given.window, sources, given.prometheus_late, workloads, stop
             )
         )
-    if client is not None:
-        source = Source(given.source)
-        jobs.append(lambda stop: _pull_for_ever(client, ledger, given.window, source, stop))
     fleet = Fleet(ledger, book, policy, given.window, channel=given.channel)
-    return serve(fleet, given.listen, jobs)
+    return serve(
+        fleet,
+        ledger,
+        given.listen,
+        jobs,
+        scrape=scrape,
+        backup_folder=given.ledger_backup_dir,
+    )
 
 
 def serve(
     fleet: Fleet,
+    ledger: Ledger,
     address: tuple[str, int],
     jobs: list[Callable[[threading.Event], None]],
     told: Callable[[str], None] = say,
+    scrape: ScrapeLoop | None = None,
+    backup_folder: Path | None = None,
 ) -> int:
-    """Serve API and page with jobs in the background, until a signal; closes the ledger."""
+    """Serve API and page with jobs in the background, until a signal; closes the ledger.
+
+    `scrape` is the one among the jobs that scrapes, whose targets are told of; `backup_folder` is
+    where backups are written.
+    """
     stop = threading.Event()
     try:
         listener = bind(*address)
     except OSError as error:
         say(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}; choose --listen")
-        fleet.ledger.close()
+        ledger.close()
         return Exit.FAILED
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -174,37 +216,23 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        fleet.ledger.announce(url)
+        ledger.announce(url)
         for thread in threads:
             thread.start()
         told(f"serving {url}/ (API documentation at {url}/docs); Ctrl-C ends it")
-        config = uvicorn.Config(create_app(fleet), log_level="warning", access_log=False)
+        config = uvicorn.Config(
+            create_app(fleet, ledger, scrape=scrape, backup_folder=backup_folder),
+            log_level="warning",
+            access_log=False,
+        )
         uvicorn.Server(config).run(sockets=[listener])
     finally:
         stop.set()
         for thread in threads:
             thread.join(timeout=15.0)
-        fleet.ledger.close()
+        ledger.close()
         listener.close()
     return Exit.OK
-
-
-def _pull_for_ever(
-    client: PrometheusClient,
-    ledger: Ledger,
-    window: timedelta,
-    source: Source,
-    stop: threading.Event,
-) -> None:
-    while not stop.is_set():
-        end = (datetime.now(UTC) - SETTLED).replace(minute=0, second=0, microsecond=0)
-        try:
-            pull(client, ledger, end - window, end, source)
-        except (SourceError, LedgerError) as error:
-            log.warning("%s", error)
-        except Exception:  # the next round may do better; this thread must not end
-            log.exception("reading Prometheus failed")
-        stop.wait(PULL_SECONDS)
 
 
 COMMAND = Command("serve", "Fill the ledger and serve API and page.", add_flags, run)

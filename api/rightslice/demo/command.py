@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import threading
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rightslice.api.command import Command, Exit, policy_of, price_book_of, say
 from rightslice.api.fleet import Fleet
 from rightslice.api.output import FORMATS, print_answers
-from rightslice.api.serve import DEFAULT_LISTEN, bind, listen_address, serve
+from rightslice.api.serve import DEFAULT_LISTEN, bind, fixed_targets, listen_address, serve
 from rightslice.demo import history
 from rightslice.exporter.collectors import ENABLED, load
 from rightslice.exporter.host.clock import real_clock
@@ -29,7 +28,10 @@ from rightslice.exporter.simulate.scenario import (
     load_scenario,
     scenario_names,
 )
-from rightslice.feeders import scraper
+from rightslice.feeders.page_reader import in_process
+from rightslice.feeders.scrape_loop import ScrapeLoop
+from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.target_source import FixedTargets
 from rightslice.ledger.ledger import Ledger
 from rightslice.report.document import answer_document, summary_document
 
@@ -84,7 +86,7 @@ def run(given: argparse.Namespace) -> int:
         ledger.close()
         say(f"{given.ledger} holds real cards; the demo would mix its own in, name another")
         return Exit.BAD_USAGE
-    feeder = scraper.Scraper(ledger, history.SCRAPE_SECONDS)
+    feeder = Scraper(ledger, history.SCRAPE_SECONDS)
     _play(scenario, feeder)
     fleet = Fleet(ledger, book, policy, given.window, channel=given.channel)
     answers = fleet.answers()
@@ -94,10 +96,12 @@ def run(given: argparse.Namespace) -> int:
         ledger.close()
         return Exit.OK
     sys.stdout.flush()
-    return serve(fleet, given.listen, [lambda stop: _live(scenario, feeder, stop)])
+    with ExitStack() as stack:
+        sampler, scrape = _live(scenario, feeder, stack)
+        return serve(fleet, ledger, given.listen, [sampler.run, scrape.run], scrape=scrape)
 
 
-def _play(scenario: Scenario, feeder: scraper.Scraper) -> None:
+def _play(scenario: Scenario, feeder: Scraper) -> None:
     now_seconds = time.time()
     start_seconds = now_seconds - HISTORY.total_seconds()
     if feeder.open_until_seconds is not None:
@@ -124,34 +128,26 @@ def _play(scenario: Scenario, feeder: scraper.Scraper) -> None:
         )
 
 
-def _live(scenario: Scenario, feeder: scraper.Scraper, stop: threading.Event) -> None:
+def _live(scenario: Scenario, feeder: Scraper, stack: ExitStack) -> tuple[Sampler, ScrapeLoop]:
     """Go on in real time: the exporter's own loop, scraped as its page would be."""
     clock = real_clock()
-    with ExitStack() as stack:
-        stack.enter_context(installed(scenario, clock.wall_seconds))
-        sampler = Sampler(
-            Host(history.NODE, NOWHERE, clock),
-            {name: load(name) for name in ENABLED},
-            clock,
-            Identity("demo", ""),
-        )
-        threading.Thread(target=sampler.run, args=(stop,), daemon=True).start()
+    stack.enter_context(installed(scenario, clock.wall_seconds))
+    sampler = Sampler(
+        Host(history.NODE, NOWHERE, clock),
+        {name: load(name) for name in ENABLED},
+        clock,
+        Identity("demo", ""),
+    )
 
-        def fetch(target: str) -> str:
-            if target == history.DCGM_TARGET:
-                return dcgm.page(scenario, history.NODE, clock.wall_seconds())
-            page = sampler.page()[0].decode()
-            sampler.scraped()
-            return page
+    def page(target: str) -> str:
+        if target == history.DCGM_TARGET:
+            return dcgm.page(scenario, history.NODE, clock.wall_seconds())
+        text = sampler.page()[0].decode()
+        sampler.scraped()
+        return text
 
-        scraper.run(
-            feeder,
-            (history.OUR_TARGET, history.DCGM_TARGET),
-            fetch,
-            clock.wall_seconds,
-            LIVE_SCRAPE_SECONDS,
-            stop,
-        )
+    targets = fixed_targets((history.OUR_TARGET, history.DCGM_TARGET), LIVE_SCRAPE_SECONDS)
+    return sampler, ScrapeLoop(feeder, FixedTargets(targets), in_process(page))
 
 
 COMMAND = Command(
