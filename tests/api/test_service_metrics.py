@@ -13,13 +13,13 @@ from support.scraping import health_when, looping
 
 from rightslice.api import service_metrics
 from rightslice.contract.spec import MetricSpec
-from rightslice.feeders.page_reader import in_process
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.scrape_loop import ScrapeLoop
-from rightslice.feeders.scraper import Scraper
-from rightslice.feeders.target_health import State
-from rightslice.feeders.target_source import FixedTargets
-from rightslice.feeders.targets import ScrapeTarget
+from rightslice.feeders.prometheus.answer import SourceError
+from rightslice.feeders.targets.health import State
+from rightslice.feeders.targets.loop import ScrapeLoop
+from rightslice.feeders.targets.page_reader import in_process
+from rightslice.feeders.targets.scraper import Scraper
+from rightslice.feeders.targets.source import FixedTargets
+from rightslice.feeders.targets.target import ScrapeTarget
 from rightslice.ledger.ledger import Batch, FeederState, Ledger
 
 COMPLETE = datetime(2026, 3, 2, 12, tzinfo=UTC)

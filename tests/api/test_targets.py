@@ -8,11 +8,11 @@ from support.fleet import small_app
 from support.scraping import health_when, looping
 
 from rightslice.api.targets import TargetsDocument, targets_document
-from rightslice.feeders.page_reader import in_process
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.scrape_loop import ScrapeLoop
-from rightslice.feeders.scraper import Scraper
-from rightslice.feeders.target_source import TargetSource
+from rightslice.feeders.prometheus.answer import SourceError
+from rightslice.feeders.targets.loop import ScrapeLoop
+from rightslice.feeders.targets.page_reader import in_process
+from rightslice.feeders.targets.scraper import Scraper
+from rightslice.feeders.targets.source import TargetSource
 from rightslice.ledger.ledger import Ledger
 
 CONFIG = """

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from support.gauge_series import Stored
 
-from rightslice.feeders.gauge_mapping import shipped_mapping
-from rightslice.feeders.gauges import GaugeMapper
+from rightslice.feeders.gauges.mapper import GaugeMapper
+from rightslice.feeders.gauges.mapping import shipped_mapping
 
 CARDS, CARDS_AT_ONCE, DAYS = 100, 20, 28
 STEP_SECONDS, LEAD_SECONDS, DAY_SECONDS = 30.0, 600.0, 86_400

@@ -18,9 +18,9 @@ from support.prometheus import running_prometheus, write_blocks
 from rightslice.advice.policy import DEFAULT_POLICY
 from rightslice.api.fleet import Fleet
 from rightslice.catalogue.price_book import load_price_book
-from rightslice.feeders.prometheus import pull
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.feeders.prometheus_sources import choose_sources
+from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.pull import pull
+from rightslice.feeders.prometheus.sources import choose_sources
 from rightslice.ledger.ledger import Ledger
 
 START = datetime(2026, 3, 2, tzinfo=UTC)

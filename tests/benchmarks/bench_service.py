@@ -17,8 +17,8 @@ from rightslice.contract.histogram import BIN_COUNT
 from rightslice.exporter.simulate.dcgm import page
 from rightslice.exporter.simulate.scenario import load_scenario
 from rightslice.feeders.exposition import PageParser
-from rightslice.feeders.gauge_mapping import shipped_mapping
-from rightslice.feeders.gauges import GaugeMapper
+from rightslice.feeders.gauges.mapper import GaugeMapper
+from rightslice.feeders.gauges.mapping import shipped_mapping
 from rightslice.ledger.attributes import CardAttributes
 from rightslice.ledger.ledger import Batch, Ledger
 from rightslice.ledger.rows import CardHour, WorkloadHour

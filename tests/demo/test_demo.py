@@ -15,7 +15,7 @@ from rightslice.api.fleet import Fleet
 from rightslice.catalogue.price_book import load_price_book
 from rightslice.demo.history import SCRAPE_SECONDS, play
 from rightslice.exporter.simulate.scenario import load_scenario
-from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.targets.scraper import Scraper
 from rightslice.ledger.ledger import Ledger
 from rightslice.report.document import AnswerDocument, answer_document
 

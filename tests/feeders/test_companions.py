@@ -8,8 +8,8 @@ from support.engine_pages import vllm
 from support.kube_page import page, served
 
 from rightslice.feeders.companions import WorkloadSettings
-from rightslice.feeders.owner_teams import load_team_rules
-from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.owners.teams import load_team_rules
+from rightslice.feeders.targets.scraper import Scraper
 from rightslice.ledger.ledger import Ledger
 
 START = 490_000 * 3600.0

@@ -15,9 +15,9 @@ from support.node_history import Page, machine_pages, openmetrics
 from support.prometheus import running_prometheus, write_blocks
 from support.victoria import running_victoria
 
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.feeders.prometheus_sources import choose_sources
-from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.sources import choose_sources
+from rightslice.feeders.targets.scraper import Scraper
 from rightslice.history.history import History
 from rightslice.history.promql import PromqlHistory
 from rightslice.ledger.ledger import Ledger

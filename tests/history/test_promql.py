@@ -8,10 +8,10 @@ import pytest
 from support.dcgm_history import Card, between, history, memory_fields
 from support.prometheus import free_port, running_prometheus, write_blocks
 
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.feeders.prometheus_sources import choose_sources
-from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.prometheus.answer import SourceError
+from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.sources import choose_sources
+from rightslice.feeders.targets.scraper import Scraper
 from rightslice.history.promql import LONGEST_WINDOW, PromqlHistory
 from rightslice.ledger.ledger import Ledger
 

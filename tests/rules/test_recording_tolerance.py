@@ -12,7 +12,7 @@ import yaml
 from support.node_history import Page, openmetrics, pages
 from support.prometheus import running_prometheus, write_blocks
 
-from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.targets.scraper import Scraper
 from rightslice.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.integration

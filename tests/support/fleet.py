@@ -11,7 +11,7 @@ from rightslice.api.app import create_app
 from rightslice.api.fleet import Fleet
 from rightslice.catalogue.price_book import load_price_book
 from rightslice.contract.histogram import BIN_COUNT, bin_index
-from rightslice.feeders.scrape_loop import ScrapeLoop
+from rightslice.feeders.targets.loop import ScrapeLoop
 from rightslice.ledger.attributes import CardAttributes
 from rightslice.ledger.ledger import Batch, Ledger
 from rightslice.ledger.rows import CardHour, WorkloadHour

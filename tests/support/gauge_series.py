@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rightslice.feeders.sightings import Floats
+from rightslice.feeders.gauges.sightings import Floats
 
 
 @dataclass(frozen=True, slots=True)

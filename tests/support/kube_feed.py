@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from rightslice.feeders.exposition import PageParser
-from rightslice.feeders.owner_mapper import OwnerMapper, WorkloadKey
+from rightslice.feeders.owners.mapper import OwnerMapper, WorkloadKey
 from rightslice.ledger.attributes import WorkloadAttributes
 from rightslice.ledger.rows import OwnerHour
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rightslice.feeders.page_reader import connect
-from rightslice.feeders.scrape_loop import Clock, ScrapeLoop
-from rightslice.feeders.target_health import TargetHealth
-from rightslice.feeders.targets import ScrapeTarget
+from rightslice.feeders.targets.health import TargetHealth
+from rightslice.feeders.targets.loop import Clock, ScrapeLoop
+from rightslice.feeders.targets.page_reader import connect
+from rightslice.feeders.targets.target import ScrapeTarget
 from support.waiting import wait_for
 
 

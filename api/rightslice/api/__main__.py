@@ -8,7 +8,7 @@ from importlib.metadata import entry_points, version
 
 from rightslice.api.command import Command, Exit, add_common_flags, say, with_surroundings
 from rightslice.catalogue.located_yaml import DocumentError
-from rightslice.feeders.prometheus_answer import SourceError
+from rightslice.feeders.prometheus.answer import SourceError
 from rightslice.ledger.ledger import LedgerError
 
 COMMAND_GROUP = "rightslice.commands"

@@ -23,7 +23,7 @@ from rightslice.api.problems import PROBLEM_RESPONSES, handle_problems, problem
 from rightslice.api.service_metrics import ServiceMetrics
 from rightslice.api.targets import TargetsDocument, targets_document
 from rightslice.api.tiers import TierDocument, tier_documents
-from rightslice.feeders.scrape_loop import ScrapeLoop
+from rightslice.feeders.targets.loop import ScrapeLoop
 from rightslice.ledger.ledger import Ledger
 from rightslice.report.document import (
     AnswerDocument,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from rightslice.api.command import say
-from rightslice.feeders.prometheus_answer import SourceError
+from rightslice.feeders.prometheus.answer import SourceError
 from rightslice.ledger.ledger import LedgerError, LedgerHeldError
 
 T = TypeVar("T")

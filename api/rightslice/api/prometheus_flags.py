@@ -4,8 +4,8 @@ import argparse
 
 from rightslice.api.command import duration, file_path, http_url
 from rightslice.feeders.http_config import read_http_config
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.feeders.prometheus_sources import AUTO, Sources, choose_sources, source_names
+from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.sources import AUTO, Sources, choose_sources, source_names
 
 
 def add_prometheus_flags(parser: argparse.ArgumentParser) -> None:

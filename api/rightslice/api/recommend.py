@@ -25,11 +25,11 @@ from rightslice.api.now import add_now_flag, answers_now
 from rightslice.api.output import FORMATS, print_answers
 from rightslice.api.prometheus_flags import add_prometheus_flags, client_of, sources_of
 from rightslice.catalogue.located_yaml import DocumentError
-from rightslice.feeders.prometheus import PullResult, pull
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.feeders.prometheus_loop import SETTLED, whole_hours_until
-from rightslice.feeders.prometheus_sources import Sources
+from rightslice.feeders.prometheus.answer import SourceError
+from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.loop import SETTLED, whole_hours_until
+from rightslice.feeders.prometheus.pull import PullResult, pull
+from rightslice.feeders.prometheus.sources import Sources
 from rightslice.ledger.ledger import Ledger, LedgerHeldError
 from rightslice.report.document import answer_document, summary_document
 

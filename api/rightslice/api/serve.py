@@ -29,12 +29,12 @@ from rightslice.api.ledger_files import add_folder_flag
 from rightslice.api.maintenance import add_retention_flag, maintenance
 from rightslice.api.prometheus_flags import add_prometheus_flags, client_of, sources_of
 from rightslice.api.workload_flags import add_workload_flags, workload_settings_of
-from rightslice.feeders.prometheus_loop import pull_for_ever
-from rightslice.feeders.prometheus_sources import choose_sources
-from rightslice.feeders.scrape_loop import ScrapeLoop
-from rightslice.feeders.scraper import Scraper
-from rightslice.feeders.target_source import FixedTargets, Targets, TargetSource
-from rightslice.feeders.targets import FLAG_GROUP, TIMEOUT_SECONDS, ScrapeTarget
+from rightslice.feeders.prometheus.loop import pull_for_ever
+from rightslice.feeders.prometheus.sources import choose_sources
+from rightslice.feeders.targets.loop import ScrapeLoop
+from rightslice.feeders.targets.scraper import Scraper
+from rightslice.feeders.targets.source import FixedTargets, Targets, TargetSource
+from rightslice.feeders.targets.target import FLAG_GROUP, TIMEOUT_SECONDS, ScrapeTarget
 from rightslice.ledger.ledger import Ledger
 from rightslice.ledger.prices import note_prices
 

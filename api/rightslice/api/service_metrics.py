@@ -8,9 +8,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from rightslice.contract.spec import Kind, MetricSpec, Unit
-from rightslice.feeders.scrape_loop import ScrapeLoop
-from rightslice.feeders.scraper import FEEDER
-from rightslice.feeders.target_health import State
+from rightslice.feeders.targets.health import State
+from rightslice.feeders.targets.loop import ScrapeLoop
+from rightslice.feeders.targets.scraper import FEEDER
 from rightslice.ledger.ledger import Ledger
 
 TARGET = ("feeder", "group", "target")

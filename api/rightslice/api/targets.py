@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rightslice.feeders.scrape_loop import ScrapeLoop
-from rightslice.feeders.target_health import State, TargetHealth
+from rightslice.feeders.targets.health import State, TargetHealth
+from rightslice.feeders.targets.loop import ScrapeLoop
 
 
 @dataclass(frozen=True, slots=True)

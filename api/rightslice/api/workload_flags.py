@@ -4,8 +4,8 @@ import argparse
 
 from rightslice.api.command import file_path
 from rightslice.feeders.companions import WorkloadSettings
-from rightslice.feeders.engine_mapping import load_engine_mapping, shipped_engine_mappings
-from rightslice.feeders.owner_teams import load_team_rules
+from rightslice.feeders.engines.mapping import load_engine_mapping, shipped_engine_mappings
+from rightslice.feeders.owners.teams import load_team_rules
 
 
 def add_workload_flags(parser: argparse.ArgumentParser) -> None:

@@ -28,10 +28,10 @@ from rightslice.exporter.simulate.scenario import (
     load_scenario,
     scenario_names,
 )
-from rightslice.feeders.page_reader import in_process
-from rightslice.feeders.scrape_loop import ScrapeLoop
-from rightslice.feeders.scraper import Scraper
-from rightslice.feeders.target_source import FixedTargets
+from rightslice.feeders.targets.loop import ScrapeLoop
+from rightslice.feeders.targets.page_reader import in_process
+from rightslice.feeders.targets.scraper import Scraper
+from rightslice.feeders.targets.source import FixedTargets
 from rightslice.ledger.ledger import Ledger
 from rightslice.report.document import answer_document, summary_document
 

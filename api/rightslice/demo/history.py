@@ -10,7 +10,7 @@ from rightslice.exporter.sampler import Identity, Sampler
 from rightslice.exporter.simulate import dcgm
 from rightslice.exporter.simulate.library import installed
 from rightslice.exporter.simulate.scenario import Scenario
-from rightslice.feeders.scraper import Scraper
+from rightslice.feeders.targets.scraper import Scraper
 
 NODE = "demo-node"
 OUR_TARGET, DCGM_TARGET = "rightslice-exporter", "dcgm-exporter"

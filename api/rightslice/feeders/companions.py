@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rightslice.feeders.engine_mapping import EngineMapping, shipped_engine_mappings
-from rightslice.feeders.engines import EngineMapper
-from rightslice.feeders.hours import SECONDS_PER_HOUR
-from rightslice.feeders.owner_mapper import OwnerMapper
-from rightslice.feeders.owner_teams import TeamRule
+from rightslice.feeders.engines.mapper import EngineMapper
+from rightslice.feeders.engines.mapping import EngineMapping, shipped_engine_mappings
+from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
+from rightslice.feeders.owners.mapper import OwnerMapper
+from rightslice.feeders.owners.teams import TeamRule
 from rightslice.feeders.readings import Reading
 from rightslice.ledger.batch import Batch
 

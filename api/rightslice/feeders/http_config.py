@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rightslice.catalogue.located_yaml import DocumentError, Section, read_document
-from rightslice.feeders.file_stamp import Stamp, stamp
+from rightslice.feeders.targets.file_stamp import Stamp, stamp
 
 
 @dataclass(frozen=True, slots=True)

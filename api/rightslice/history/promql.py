@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from rightslice.feeders.hours import SECONDS_PER_HOUR
-from rightslice.feeders.prometheus_answer import SourceError
-from rightslice.feeders.prometheus_client import PrometheusClient
-from rightslice.feeders.prometheus_gauges import LEAD_SECONDS, GaugeReader, find_cards
-from rightslice.feeders.prometheus_hours import Known, SpanMapper
-from rightslice.feeders.prometheus_ours import OurReader
-from rightslice.feeders.prometheus_sources import Sources
-from rightslice.feeders.prometheus_targets import find_targets
+from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
+from rightslice.feeders.prometheus.answer import SourceError
+from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.gauges import LEAD_SECONDS, GaugeReader, find_cards
+from rightslice.feeders.prometheus.ours import OurReader
+from rightslice.feeders.prometheus.sources import Sources
+from rightslice.feeders.prometheus.span import Known, SpanMapper
+from rightslice.feeders.prometheus.targets import find_targets
 from rightslice.ledger.batch import Batch
 from rightslice.ledger.ledger import Ledger
 from rightslice.profile.usage import CardUsage

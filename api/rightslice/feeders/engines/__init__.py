@@ -1,0 +1,1 @@
+"""How serving engines fare, from their own metrics."""

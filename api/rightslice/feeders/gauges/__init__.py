@@ -1,0 +1,1 @@
+"""From any other exporter's gauges to hours, as a mapping says."""

@@ -1,0 +1,1 @@
+"""What the ledger's hours are made of, whoever told it: builders, closure, merging."""

@@ -1,0 +1,1 @@
+"""From our exporter's series to hours."""

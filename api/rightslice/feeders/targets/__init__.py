@@ -1,0 +1,1 @@
+"""The embedded feeder: what to scrape, when, and what becomes of the pages."""
