@@ -106,3 +106,14 @@ def test_pods_without_a_card_are_nobodys_concern(ledger: Ledger) -> None:
 
     assert ledger.read("look", "SELECT count(*) FROM workload_attribute") == [(0,)]
     assert ledger.read("look", "SELECT count(*) FROM owner_hour") == [(0,)]
+
+
+def test_an_engine_is_told_of_once_somebody_names_its_workload(ledger: Ledger) -> None:
+    scraper = Scraper(ledger, 60)
+
+    nobodys = scraper.ingest(ENGINE, vllm(), START + 60, 60)
+    somebodys = scraper.ingest(ENGINE, vllm(), START + 120, 60, PLACE)
+    scraper.flush(START + 121)
+
+    assert ledger.read("look", "SELECT count(*) FROM engine_hour") == [(1,)]
+    assert (nobodys.unattached, somebodys.unattached) == (("vllm",), ())

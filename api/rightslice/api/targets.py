@@ -9,7 +9,11 @@ from rightslice.feeders.targets.loop import ScrapeLoop
 
 @dataclass(frozen=True, slots=True)
 class TargetDocument:
-    """One target. What is null was not seen yet; counts are of the last page that was read."""
+    """One target. What is null was not seen yet; counts are of the last page that was read.
+
+    `unattached_engines` are serving engines on it whose workload is not known: they get no hours
+    until the target's labels say namespace and pod.
+    """
 
     group: str
     url: str
@@ -21,6 +25,7 @@ class TargetDocument:
     error: str
     sample_count: int | None
     broken_line_count: int | None
+    unattached_engines: list[str]
     consecutive_failure_count: int
     next_try: datetime | None
 
@@ -52,6 +57,7 @@ def _target(health: TargetHealth) -> TargetDocument:
         error=health.error,
         sample_count=health.sample_count,
         broken_line_count=health.broken_line_count,
+        unattached_engines=list(health.unattached),
         consecutive_failure_count=health.failure_count,
         next_try=_moment(health.next_try_seconds),
     )

@@ -1,6 +1,6 @@
 """From our exporter's series to hours: its counters are differenced, its histograms too.
 
-What each metric means for which hour is in `our_metrics`.
+What each metric means for which hour is in `metrics`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -242,6 +242,7 @@ class ScrapeLoop:
             error="",
             sample_count=intake.sample_count,
             broken_line_count=intake.broken_line_count,
+            unattached=intake.unattached,
             failure_count=0,
         )
 

@@ -37,10 +37,11 @@ CARDS_PER_FLUSH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What was found on one page."""
+    """What was found on one page. `unattached` are engines on it whose workload is not known."""
 
     sample_count: int
     broken_line_count: int
+    unattached: tuple[str, ...] = ()
 
 
 class Scraper:
@@ -127,7 +128,11 @@ class Scraper:
             )
         self._feed_gauges(target, names, now_seconds, readings, interval)
         self._companions.feed(target, now_seconds, readings, interval, told_labels)
-        return Intake(len(readings), parser.broken_line_count - broken_before)
+        return Intake(
+            len(readings),
+            parser.broken_line_count - broken_before,
+            self._companions.engines.unattached.get(target, ()),
+        )
 
     def _feed_gauges(
         self,
