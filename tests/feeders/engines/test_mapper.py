@@ -19,7 +19,7 @@ from rightslice.ledger.rows import EngineHour
 
 HOUR = 1_000
 START = HOUR * 3600.0
-DOCS = Path(__file__).parents[2] / "docs" / "engines.md"
+DOCS = Path(__file__).parents[3] / "docs" / "engines.md"
 URL = "http://10.1.2.3:8000/metrics"
 POD = {"namespace": "ml", "pod": "vllm-0", "container": "server"}
 

@@ -17,7 +17,7 @@ from rightslice.feeders.hours.spread import hour_start
 START = 1_000 * 3600.0
 HOUR = 1_000
 MIB, GIB = 1024**2, 1024**3
-DOCS = Path(__file__).parents[2] / "docs" / "other-exporters.md"
+DOCS = Path(__file__).parents[3] / "docs" / "other-exporters.md"
 
 NVIDIA_PAGE = """\
 nvidia_smi_gpu_info{name="NVIDIA A30",uuid="aa-1",index="0"} 1

@@ -210,7 +210,7 @@ def test_each_counter_is_a_sign_of_one_thing_or_left_out_with_a_reason() -> None
 
 
 def test_each_sign_is_in_the_docs_with_its_reason() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "ledger-facts.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "ledger-facts.md").read_text()
     told_there = [
         *(f"| `rightslice_{sign.counter}` | {NAMES[sign.field]} | {sign.why} |" for sign in SIGNS),
         *(f"| `rightslice_{counter}` | {why} |" for counter, why in LEFT_OUT),

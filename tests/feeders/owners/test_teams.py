@@ -7,7 +7,7 @@ import pytest
 from rightslice.catalogue.located_yaml import DocumentError
 from rightslice.feeders.owners.teams import TeamFacts, load_team_rules, team_of
 
-DOCS = Path(__file__).parents[2] / "docs" / "teams.md"
+DOCS = Path(__file__).parents[3] / "docs" / "teams.md"
 
 
 def written(tmp_path: Path, text: str) -> Path:

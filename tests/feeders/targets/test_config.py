@@ -8,7 +8,7 @@ from rightslice.catalogue.located_yaml import DocumentError
 from rightslice.feeders.targets.config import TargetConfig, read_target_config
 from rightslice.feeders.targets.target import Listed, NameQuery
 
-PASTED = Path(__file__).parents[2] / "deploy/prometheus/scrape.yaml"
+PASTED = Path(__file__).parents[3] / "deploy/prometheus/scrape.yaml"
 
 
 def config(folder: Path, text: str) -> TargetConfig:
