@@ -1,6 +1,7 @@
 """Differences counters ourselves: resets, first sights and gaps, without extrapolation."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # A clock that runs 2 s ahead must not turn a plausible first value into an implausible one.
 CLOCK_EXCESS_SECONDS = 2.0
@@ -15,8 +16,7 @@ Bins = tuple[float, ...]
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """How much a counter grew in (start, end], in wall seconds."""
 
     start_seconds: float

@@ -8,12 +8,12 @@ from rightslice.feeders.counters import BinGrowth, Growth, Scrape
 from rightslice.feeders.hours.facts import Entity
 from rightslice.feeders.hours.port_hours import OBSERVED, port_entity
 from rightslice.feeders.hours.slice_layout import Slice
-from rightslice.feeders.hours.spread import hour_of, spread
+from rightslice.feeders.hours.spread import Shares, hour_of, spread
 from rightslice.feeders.ours.metrics import RULES_BY_NAME
 from rightslice.feeders.ours.page import OurPage
-from rightslice.feeders.ours.rules import GROWING, How, Rule, Thing
+from rightslice.feeders.ours.rules import How, Rule, Thing
+from rightslice.feeders.ours.series import SeriesBook, Step
 from rightslice.feeders.ours.tables import OF_NODES, VIRTUAL_MACHINE, At, OurTables, see_peak
-from rightslice.feeders.readings import Reading
 from rightslice.ledger.rows import KIND_VGPU
 from rightslice.profile.flags import FLAG_BRIDGED
 
@@ -41,54 +41,60 @@ class OurIntake:
     before: Mapping[str, Mapping[str, Slice]]
     live: set[Entity] | None
     is_bridged: bool
+    book: SeriesBook
     # Of cut cards: what was counted of the whole card, and of each slice by all who hold it.
     _allocation_observed: dict[str, Growth] = field(default_factory=dict)
     _allocated: dict[str, Growth] = field(default_factory=dict)
     _held_seconds: dict[str, float] = field(default_factory=dict)
     _cards_with_holders: set[str] = field(default_factory=set)
+    # Which cards are this target's; over which hours a growth since some time is spread.
+    _owned: dict[str, bool] = field(default_factory=dict)
+    _shares: dict[float, Shares] = field(default_factory=dict)
     # Since when all registers of a port could be differenced; None where one could not.
     _ports: dict[Entity, float | None] = field(default_factory=dict)
 
     def run(self) -> None:
         """Take in all that the table of our metrics knows."""
-        for name in self.page.by_name:
-            for rule in RULES_BY_NAME.get(name, ()):
+        for name, readings in self.page.by_name.items():
+            rules = RULES_BY_NAME.get(name, ())
+            for rule in rules:
                 if rule.how is How.BINS:
                     self._take_histograms(rule)
-                else:
-                    for reading in self.page.by_name[name]:
-                        self._take(rule, reading)
+            if any(rule.how is not How.BINS for rule in rules):
+                for steps, value in self.book.steps(name, readings):
+                    for step in steps:
+                        if self._is_to_tell(step.named, is_of_node=step.is_of_node):
+                            self._take(step, value)
         self._settle_slices()
         self._settle_ports()
 
-    def _take(self, rule: Rule, reading: Reading) -> None:
-        named = self._named(rule, reading)
-        if named is None:
+    def _take(self, step: Step, value: float) -> None:
+        if step.is_growing:
+            self._grow(step, value)
             return
-        if rule.how in GROWING:
-            self._grow(rule, reading, named)
-            return
-        place = self.tables.place(rule.thing, named, self.node)
+        rule = step.rule
+        place = self.tables.place(rule.thing, step.named, self.node)
         if place is None:
             return
         at, key = place
         builder = at(key, hour_of(self.scrape.now_seconds))
         if rule.how is How.PEAK:
-            see_peak(builder, rule, reading.value)
+            see_peak(builder, rule, value)
         elif rule.how is How.FLAG:
-            if reading.value == 1:
+            if value == 1:
                 builder.note(rule.field)
         else:
-            builder.put(rule.slot(reading.labels), reading.value)
+            builder.put(step.slot, value)
 
-    def _named(self, rule: Rule, reading: Reading) -> Entity | None:
-        """Name the thing that a series tells of, if it is this target's to tell of."""
-        named = rule.entity(reading.labels)
-        if named is None:
-            return None
-        if rule.thing in OF_NODES:
-            return named if self.owns_node else None
-        return named if self.owns_card(named[0]) else None
+    def _is_to_tell(self, named: Entity, *, is_of_node: bool) -> bool:
+        """Tell whether a thing is this target's to tell of."""
+        if is_of_node:
+            return self.owns_node
+        uuid = named[0]
+        owns = self._owned.get(uuid)
+        if owns is None:
+            owns = self._owned[uuid] = self.owns_card(uuid)
+        return owns
 
     def _is_settled(self, named: Entity) -> bool:
         """Tell whether a slice is the one that was there at the page before."""
@@ -96,13 +102,13 @@ class OurIntake:
         then = self.before.get(named[0], {}).get(named[1])
         return now is not None and then is not None and now.slice_uuid == then.slice_uuid
 
-    def _grow(self, rule: Rule, reading: Reading, named: Entity) -> None:
-        labels = reading.labels
-        key = (rule.spec.name, *[labels.get(label, "") for label in rule.spec.labels])
-        grow = self.scrape.grow_register if rule.how is How.REGISTER else self.scrape.grow
-        growth = grow(key, reading.value, 1 / rule.most_per_second)
+    def _grow(self, step: Step, value: float) -> None:
+        rule, named = step.rule, step.named
         if rule.how is How.REGISTER:
+            growth = self.scrape.grow_register(step.key, value, step.seconds_per_unit)
             self._note_register(port_entity(self.node, rule.thing, named), growth)
+        else:
+            growth = self.scrape.grow(step.key, value, step.seconds_per_unit)
         if growth is None or self._is_of_slices(rule, named, growth):
             return
         if rule.thing is Thing.SLICE and not self._is_settled(named):
@@ -113,7 +119,7 @@ class OurIntake:
             self._take_for_vgpu(rule, named, growth)
         place = self.tables.place(rule.thing, named, self.node)
         if place is not None:
-            self._deliver(rule, *place, rule.slot(labels), growth)
+            self._deliver(rule, *place, step.slot, growth)
 
     def _is_of_slices(self, rule: Rule, named: Entity, growth: Growth) -> bool:
         """Note what tells who holds a cut card's slices; True where the page's end settles it."""
@@ -144,7 +150,11 @@ class OurIntake:
         if rule.how is How.EVENTS:
             at(key, hour_of(growth.end_seconds)).add(slot, growth.amount)
             return
-        for hour, part in spread(growth.start_seconds, growth.end_seconds, growth.amount):
+        start_seconds, end_seconds, amount = growth
+        shares = self._shares.get(start_seconds)
+        if shares is None:  # all growth on a page ends with it
+            shares = self._shares[start_seconds] = Shares.of(start_seconds, end_seconds)
+        for hour, part in shares.parts(amount):
             builder = at(key, hour)
             builder.add(slot, part)
             if self.is_bridged and rule.thing in BRIDGEABLE:
@@ -152,9 +162,10 @@ class OurIntake:
 
     def _take_histograms(self, rule: Rule) -> None:
         interval_seconds = self.page.interval_seconds(rule.signal)
-        for labels, (reading, counts) in self.page.histograms(rule).items():
-            named = self._named(rule, reading)
-            if named is None:
+        for labels, (reading, counts) in self.page.histograms(rule, self.book).items():
+            named = rule.entity(reading.labels)
+            is_of_node = rule.thing in OF_NODES
+            if named is None or not self._is_to_tell(named, is_of_node=is_of_node):
                 continue
             growth = self.scrape.grow_bins((rule.name, *labels), counts, interval_seconds)
             if growth is None or (rule.thing is Thing.SLICE and not self._is_settled(named)):

@@ -4,20 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rightslice.contract import metrics
-from rightslice.contract.histogram import BIN_COUNT, RATIO_EDGES
+from rightslice.contract.histogram import BIN_COUNT
 from rightslice.contract.sampling import MEAN_SECONDS
 from rightslice.feeders.ours.metrics import INFO_NAMES, RESET_NAME, RULES_BY_NAME
 from rightslice.feeders.ours.rules import GROWING, Rule
-from rightslice.feeders.readings import Reading, is_blank
+from rightslice.feeders.ours.series import SeriesBook
+from rightslice.feeders.readings import LEAST_BLANK, Reading, is_blank
 from rightslice.ledger.rows import Bins
 
 # Bytes of the largest memory: a gauge above is no reading.
 LARGEST_VALUE = float(1 << 50)
 # Bytes over the fastest links for years, which no counter of seconds or events comes near.
 LARGEST_COUNT = 1e21
-# As our exporter writes them, and as OpenMetrics spells whole numbers.
-_BIN_OF_EDGE = {repr(edge): index for index, edge in enumerate(RATIO_EDGES)}
-_BIN_OF_EDGE |= {"1": _BIN_OF_EDGE["1.0"], "+Inf": BIN_COUNT - 1}
+# The largest value of each metric that we know.
+_LARGEST = dict.fromkeys((*INFO_NAMES, RESET_NAME), LARGEST_VALUE) | {
+    name: LARGEST_COUNT if rules[0].how in GROWING else LARGEST_VALUE
+    for name, rules in RULES_BY_NAME.items()
+}
 
 Labels = tuple[str, ...]
 
@@ -33,11 +36,11 @@ class OurPage:
     def of(cls, readings: Iterable[Reading]) -> "OurPage":
         page = cls()
         for reading in readings:
-            name = reading.name
-            rules = RULES_BY_NAME.get(name)
-            if rules is None and name not in INFO_NAMES and name != RESET_NAME:
+            name, _, value = reading
+            largest = _LARGEST.get(name)
+            if largest is None:
                 continue
-            if not _is_number(reading.value, rules):
+            if not 0 <= value <= largest or (value >= LEAST_BLANK and is_blank(value)):
                 page.rejected_count += 1
                 continue
             found = page.by_name.get(name)
@@ -73,19 +76,19 @@ class OurPage:
                 return reading.value
         return MEAN_SECONDS
 
-    def histograms(self, rule: Rule) -> dict[Labels, tuple[Reading, Bins]]:
+    def histograms(
+        self, rule: Rule, book: SeriesBook | None = None
+    ) -> dict[Labels, tuple[Reading, Bins]]:
         """Give a histogram's series by their labels: one of their readings, and the bins' counts.
 
-        One of which a bucket is missing, or whose buckets fall, is not told on this page.
+        One of which a bucket is missing, or whose buckets fall, is not told on this page. The book
+        knows the series of earlier pages.
         """
         cumulative: dict[Labels, tuple[Reading, list[float | None]]] = {}
-        for reading in self.named(rule.name):
-            labels = reading.labels
-            index = _BIN_OF_EDGE.get(labels.get("le", ""))
+        for reading, (key, index) in (book or SeriesBook()).buckets(rule, self.named(rule.name)):
             if index is None:  # another version's edges: not to be mixed with these
                 self.rejected_count += 1
                 continue
-            key = tuple([labels.get(label, "") for label in rule.spec.labels])
             series = cumulative.get(key)
             if series is None:
                 series = cumulative[key] = (reading, [None] * BIN_COUNT)
@@ -95,13 +98,6 @@ class OurPage:
             for key, (reading, counts) in cumulative.items()
             if (bins := _bins(counts)) is not None
         }
-
-
-def _is_number(value: float, rules: tuple[Rule, ...] | None) -> bool:
-    if is_blank(value) or value < 0:
-        return False
-    grows = rules is not None and rules[0].how in GROWING
-    return value <= (LARGEST_COUNT if grows else LARGEST_VALUE)
 
 
 def _bins(cumulative: list[float | None]) -> Bins | None:

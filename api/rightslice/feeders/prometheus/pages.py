@@ -3,10 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from sys import intern
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightslice.contract.workload_metrics import WORKLOAD_INFO
+from rightslice.feeders.gauges.sightings import Floats
 from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
 from rightslice.feeders.ours.mapper import OF_WORKLOADS
 from rightslice.feeders.ours.metrics import COUNTER_NAMES, RESET_NAME
@@ -17,6 +21,7 @@ from rightslice.feeders.prometheus.targets import OurTarget, own_labels
 from rightslice.feeders.readings import Reading
 
 COUNTERS = frozenset(COUNTER_NAMES)
+NOTHING = np.zeros(0, dtype=np.bool_)
 
 # Readings of each stream, by an edge or by the time of a page.
 Pages = dict[TargetKey, dict[float, list[Reading]]]
@@ -43,13 +48,16 @@ class OurPages:
         self._after: Pages = _no_pages()
         self._raw: Pages = _no_pages()
         self._fallen: dict[TargetKey, set[int]] = defaultdict(set)
+        # Where the last series' samples went: series of one target share their stamps.
+        self._stamps: Floats = np.empty(0)
+        self._seconds: float | None = None
+        self._places: list[float] = []
 
     def take_edges(self, series: Iterable[Samples]) -> None:
         """Take in the last values before edges."""
         for key, name, one in self._own(series):
-            grown = np.diff(one.values)
-            restarted = grown != 0 if name == RESET_NAME else grown < 0
-            if (name == RESET_NAME or name in COUNTERS) and restarted.any():
+            restarted = _restarted(name, one.values)
+            if restarted.any():
                 ends = one.stamps[1:][restarted] // SECONDS_PER_HOUR
                 self._fallen[key].update(int(end) - 1 for end in ends)
             self._put(self._edges[key], name, one, SECONDS_PER_HOUR)
@@ -96,17 +104,25 @@ class OurPages:
         for one in series:
             key = target_key(one.labels, self._label_names)
             if key in self._keys:
-                name = one.labels.get("__name__", "")
+                name = intern(one.labels.get("__name__", ""))
                 yield key, name, Samples(own_labels(one.labels), one.stamps, one.values)
 
-    @staticmethod
     def _put(
-        pages: dict[float, list[Reading]], name: str, one: Samples, seconds: float | None
+        self, pages: dict[float, list[Reading]], name: str, one: Samples, seconds: float | None
     ) -> None:
-        stamps = one.stamps if seconds is None else one.stamps // seconds
-        labels = one.labels
-        for place, value in zip(stamps.tolist(), one.values.tolist(), strict=True):
-            pages[place].append(Reading(name, labels, value))
+        if one.stamps is not self._stamps or seconds != self._seconds:
+            stamps = one.stamps if seconds is None else one.stamps // seconds
+            self._stamps, self._seconds, self._places = one.stamps, seconds, stamps.tolist()
+        told = map(Reading._make, zip(repeat(name), repeat(one.labels), one.values.tolist()))
+        for place, reading in zip(self._places, told, strict=True):
+            pages[place].append(reading)
+
+
+def _restarted(name: str, values: Floats) -> NDArray[np.bool_]:
+    """Tell before which values but the first a counter fell or a process was started anew."""
+    if name in COUNTERS:
+        return values[1:] < values[:-1]
+    return np.diff(values) != 0 if name == RESET_NAME else NOTHING
 
 
 def _no_pages() -> Pages:
