@@ -117,3 +117,21 @@ def test_an_engine_is_told_of_once_somebody_names_its_workload(ledger: Ledger) -
 
     assert ledger.read("look", "SELECT count(*) FROM engine_hour") == [(1,)]
     assert (nobodys.unattached, somebodys.unattached) == (("vllm",), ())
+
+
+def test_what_our_exporter_tells_before_a_card_has_rows_is_not_lost(ledger: Ledger) -> None:
+    scraper = Scraper(ledger, 60)
+    scraped(scraper, 1)  # no interval yet, so no row of a workload
+
+    assert ledger.read("look", "SELECT count(*) FROM workload_hour") == [(0,)]
+    scraped(scraper, *range(2, 62))
+    assert ledger.read("look", "SELECT DISTINCT owner FROM workload_attribute") == [("chat",)]
+
+
+def test_a_restart_does_not_rewrite_whose_a_workload_was(ledger: Ledger) -> None:
+    scraped(Scraper(ledger, 60), *range(1, 130))
+
+    scraped(Scraper(ledger, 60), *range(130, 135))
+
+    since = ledger.read("look", "SELECT DISTINCT since FROM workload_attribute WHERE owner <> ''")
+    assert len(since) == 1

@@ -69,3 +69,11 @@ def test_a_series_seen_again_gives_the_same_labels_with_the_new_value() -> None:
 
     assert first[0].labels == second[0].labels
     assert second[0].value == 2.0
+
+
+def test_series_that_left_the_page_are_not_remembered() -> None:
+    parser = PageParser()
+    for pod in range(100):
+        parser.parse(f'a{{pod="{pod}"}} 1\n')
+
+    assert len(parser._known) == 1

@@ -339,3 +339,10 @@ def test_now_is_the_moment_that_is_told(ledger: Ledger) -> None:
     early = audited(ledger, datetime(2026, 9, 2, 12, tzinfo=UTC))
 
     assert {finding.code for finding in early.findings} == {"in_the_future", "ahead_of_time"}
+
+
+def test_two_engines_of_one_workload_are_no_double_counting(ledger: Ledger) -> None:
+    engines = [EngineHour(*WHO, at_hour(2), name, name) for name in ("vllm", "gateway")]
+    ledger.replace_hours(Batch(engines=engines))
+
+    assert audited(ledger).findings == []

@@ -232,3 +232,15 @@ def test_uuids_of_a_card_without_hours_are_known(ledger: Ledger) -> None:
     ledger.replace_hours(Batch(slices=[slice_hour()]))
 
     assert asked(ledger, "SELECT uuid FROM card") == [(UUID,)]
+
+
+def test_what_was_on_a_card_stays_with_an_hour_that_stays(ledger: Ledger) -> None:
+    seen = replace(card_hour(), source=SOURCE_RIGHTSLICE)
+    ledger.replace_hours(Batch([seen], [workload()], slices=[slice_hour()]))
+
+    unseen = replace(seen, observed_seconds=0.0, allocation_observed_seconds=0.0)
+    ledger.replace_hours(Batch([unseen]))
+
+    assert asked(ledger, "SELECT observed_seconds FROM card_hour") == [(3600,)]
+    assert asked(ledger, "SELECT allocated_seconds FROM workload_hour") == [(1800,)]
+    assert asked(ledger, "SELECT count(*) FROM slice_hour") == [(1,)]

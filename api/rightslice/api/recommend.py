@@ -24,6 +24,7 @@ from rightslice.api.fleet import Fleet, silent_since
 from rightslice.api.now import add_now_flag, answers_now
 from rightslice.api.output import FORMATS, print_answers
 from rightslice.api.prometheus_flags import add_prometheus_flags, client_of, sources_of
+from rightslice.api.workload_flags import add_workload_flags, workload_settings_of
 from rightslice.catalogue.located_yaml import DocumentError
 from rightslice.feeders.prometheus.answer import SourceError
 from rightslice.feeders.prometheus.client import PrometheusClient
@@ -38,6 +39,7 @@ API_TIMEOUT_SECONDS = 60.0
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     add_prometheus_flags(parser)
+    add_workload_flags(parser)
     add_now_flag(parser)
     parser.add_argument("--api", metavar="URL", help="ask a running `rightslice serve`")
     parser.add_argument(
@@ -125,6 +127,7 @@ def _pull(
             sources,
             lambda done, total: progress.update(task, completed=done, total=total),
             given.prometheus_late,
+            workload_settings_of(given),
         )
 
 
@@ -159,12 +162,16 @@ def _refuse_own_terms(given: argparse.Namespace) -> None:
     """Refuse flags that a running service has decided already. Raises DocumentError."""
     own = argparse.ArgumentParser(add_help=False)
     add_common_flags(own)
+    add_prometheus_flags(own)
     defaults = own.parse_args([])
-    for name in ("prices", "channel", "window", "policy", "isolation", "prometheus"):
+    for name in (
+        *("prices", "channel", "window", "policy", "isolation"),
+        *("prometheus", "prometheus_late", "source", "mapping", "teams_file", "engines_file"),
+    ):
         if getattr(given, name) != getattr(defaults, name, None):
             raise DocumentError(
-                f"--{name} is the running service's to decide; leave it out, or end the service "
-                "and read its ledger"
+                f"--{name.replace('_', '.')} is the running service's to decide; leave it out, "
+                "or end the service and read its ledger"
             )
 
 

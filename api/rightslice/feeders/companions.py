@@ -56,17 +56,20 @@ class Companions:
                 interval_seconds=interval_seconds,
             )
 
-    def complete(self, batch: Batch, hours: Iterable[int], since_hour: int) -> Batch:
+    def complete(self, batch: Batch, hours: Iterable[int], hour: int) -> Batch:
         """Add what is known of the workloads in a batch, and their owners' and engines' hours.
 
-        What is new of a workload counts from `since_hour` on.
+        What our exporter told counts from when it did, what is new otherwise from `hour` on.
         """
+        for told in batch.workload_attributes:
+            key = (told.kind, told.namespace, told.pod, told.container)
+            self.owners.want([key], int(told.since.timestamp() // SECONDS_PER_HOUR))
         for row in batch.workloads:
             key = (row.kind, row.namespace, row.pod, row.container)
             self.owners.want([key], int(row.hour.timestamp() // SECONDS_PER_HOUR))
             self.engines.places.learn_workload(*key)
         self.owners.know(batch.workload_attributes)
-        attributes = self.owners.attributes(since_hour)
+        attributes = self.owners.attributes(hour)
         hours = list(hours)
         return replace(
             batch,

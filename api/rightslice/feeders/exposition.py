@@ -7,24 +7,25 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rightslice.feeders.readings import Reading
 
-# A fleet's series names repeat at each scrape; this many are remembered per parser.
-REMEMBERED_SERIES = 200_000
+Series = tuple[str, Mapping[str, str]]
 
 
 @dataclass(slots=True)
 class PageParser:
-    """Parses pages of one target. Remembers each series' labels, which seldom change.
+    """Parses pages of one target. Remembers the labels of the last page's series.
 
-    The text before a line's value is parsed once, by prometheus-client; afterwards a line costs a
-    dictionary look-up.
+    They seldom change: the text before a line's value is parsed once, by prometheus-client;
+    afterwards a line costs a dictionary look-up. What left the page is forgotten.
     """
 
     broken_line_count: int = 0
-    _known: dict[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
+    _known: dict[str, Series] = field(default_factory=dict)
+    _on_page: dict[str, Series] = field(default_factory=dict)
 
     def parse(self, page: str) -> list[Reading]:
         """Give every reading of a page; timestamps and exemplars in it are ignored."""
         readings = []
+        self._on_page = {}
         for line in page.splitlines():
             if not line or line.isspace() or line.lstrip().startswith("#"):
                 continue
@@ -33,6 +34,7 @@ class PageParser:
                 self.broken_line_count += 1
             else:
                 readings.append(reading)
+        self._known = self._on_page
         return readings
 
     def _parse_line(self, line: str) -> Reading | None:
@@ -49,18 +51,17 @@ class PageParser:
             known = self._parse_series(series)
             if known is None:
                 return None
+        self._on_page[series] = known
         try:
             return Reading(known[0], known[1], float(parts[0]))
         except ValueError:
             return None
 
-    def _parse_series(self, series: str) -> tuple[str, Mapping[str, str]] | None:
+    @staticmethod
+    def _parse_series(series: str) -> Series | None:
         try:
             families = list(text_string_to_metric_families(f"{series} 0\n"))
             sample = families[0].samples[0]
         except (ValueError, IndexError, KeyError):
             return None
-        if len(self._known) >= REMEMBERED_SERIES:
-            self._known.clear()
-        known = self._known[series] = (sample.name, sample.labels)
-        return known
+        return sample.name, sample.labels

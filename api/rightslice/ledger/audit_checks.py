@@ -104,7 +104,11 @@ def _hour_checks(table: HourTable) -> Iterator[Check]:
         name,
         "an hour is of two sources, so that its sums count twice",
         ASK_AGAIN,
-        _broken_groups(table, f"{scope.id_column}, hour", "count(DISTINCT source) > 1"),
+        _broken_groups(
+            table,
+            ", ".join([scope.id_column, "hour", *MORE_KEYS.get(name, ())]),
+            "count(DISTINCT source) > 1",
+        ),
     )
     optional = {entity.id_column for entity in table.optional}
     for entity in table.entities:

@@ -105,12 +105,18 @@ DELETE_REPLACED_CARD_HOURS = f"""
             AND (staged.observed_seconds > 0 OR card_hour.observed_seconds = 0))
       )
 """
-# A card's hour is told anew as a whole: what was on it and is not told any more is gone from it.
+# A card's hour is told anew as a whole: what was on it and is not told any more is gone from it. Of
+# an hour that stays, since the staged one saw nothing, its parts stay too.
 DELETE_PARTS_OF_STAGED_CARD_HOURS = tuple(
     f"""
     DELETE FROM {table} USING staged JOIN card ON card.uuid = staged.uuid
     WHERE {table}.card_id = card.card_id AND {table}.hour = staged.hour
       AND {table}.source = staged.source
+      AND NOT EXISTS (
+        SELECT 1 FROM card_hour AS kept
+        WHERE kept.card_id = {table}.card_id AND kept.hour = {table}.hour
+          AND kept.source = {table}.source
+      )
     """
     for table in ("workload_hour", "slice_hour")
 )

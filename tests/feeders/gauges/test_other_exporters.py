@@ -190,3 +190,20 @@ def test_the_mapping_in_the_documentation_loads_and_reads_the_page_beside_it(
     assert told.busy_seconds == pytest.approx(0.35 * 600)
     assert list(told.workloads) == ["pod\0vision\0labeler-0\0main"]
     assert mapper.hours([HOUR], START + 660)[0][0].hour == hour_start(HOUR)
+
+
+def test_memory_that_is_not_told_is_in_no_bin() -> None:
+    mapper = GaugeMapper(shipped_mapping("ascend_npu_exporter"))
+    labels = 'vdie_id="D1",model_name="910B",instance="n",id="0"'
+    for minute in range(1, 60):
+        used = -1 if minute % 2 else 10_000
+        page = (
+            f"npu_chip_info_hbm_used_memory{{{labels}}} {used}\n"
+            f"npu_chip_info_hbm_total_memory{{{labels}}} 60000\n"
+        )
+        mapper.feed(START + 60 * minute, PageParser().parse(page), every(60.0))
+
+    (row, *_), _, _ = mapper.hours([HOUR], START + 3600)
+
+    assert row.memory_bins is not None
+    assert sum(row.memory_bins[20:]) == 0

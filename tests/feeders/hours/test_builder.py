@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rightslice.feeders.hours.builder import HourTable, workload_key
+from rightslice.feeders.hours.builder import HourTable, age_together, workload_key
 
 START = 1_000 * 3600.0
 
@@ -143,3 +143,15 @@ def test_what_an_older_version_remembered_is_left_alone() -> None:
     again.restore({"hours": {"1000": {"GPU-1": {"observed_seconds": 5.0}}}})
 
     assert again == HourTable("dcgm")
+
+
+def test_cards_leave_a_source_that_was_switched_off() -> None:
+    off, on = table(), HourTable("rightslice")
+    on.see("GPU-1", START, "node-1", "NVIDIA A30")
+    on.see("GPU-1", START + 40 * 3600, "node-1", "NVIDIA A30")
+
+    age_together([off, on])
+
+    assert [row.owned_seconds for row in off.card_hours([1_023, 1_030], START + 40 * 3600)] == [
+        3600.0
+    ]

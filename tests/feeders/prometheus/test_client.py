@@ -1,6 +1,7 @@
 """The client against a server on loopback that misbehaves."""
 
 import json
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -11,6 +12,7 @@ from support.prometheus import free_port
 from support.web import answering
 
 from rightslice.feeders.http_config import HttpConfig
+from rightslice.feeders.prometheus import client as client_module
 from rightslice.feeders.prometheus.answer import AwayError, LimitError, SourceError
 from rightslice.feeders.prometheus.client import ATTEMPTS_WHILE_AWAY, PrometheusClient
 
@@ -279,3 +281,23 @@ def test_a_refused_size_is_not_asked_again() -> None:
 def test_what_is_no_url_is_refused_at_once(url: str) -> None:
     with pytest.raises(SourceError, match="want http://HOST:PORT"):
         PrometheusClient(url)
+
+
+def test_an_address_that_does_not_answer_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "CONNECT_SECONDS", 0.2)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        # Its queue is full: who comes after these waits.
+        waiting = [socket.socket() for _ in range(3)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(deaf.getsockname())
+        client = client_of(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+
+        with pytest.raises(AwayError, match=r"cannot be reached within 0 s; check the URL"):
+            client.raw("m", 0, 10)
+
+        client.close()
+        for one in waiting:
+            one.close()

@@ -8,14 +8,19 @@ import pytest
 from support.engine_pages import vllm
 from support.kube_page import page, served
 from support.prometheus import running_prometheus, write_blocks
+from support.usage import card_hour, workload_hour
+from support.web import answering
 
 from rightslice.feeders.companions import WorkloadSettings
 from rightslice.feeders.exposition import PageParser
+from rightslice.feeders.ours.attributes import Remembered
 from rightslice.feeders.owners.teams import load_team_rules
 from rightslice.feeders.prometheus.client import PrometheusClient
+from rightslice.feeders.prometheus.companions import complete
 from rightslice.feeders.prometheus.pull import pull
 from rightslice.feeders.prometheus.sources import choose_sources
 from rightslice.feeders.targets.scraper import Scraper
+from rightslice.ledger.batch import Batch
 from rightslice.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.integration
@@ -90,3 +95,20 @@ def test_a_prometheus_tells_the_same_as_the_pages(tmp_path: Path) -> None:
     assert pulled.read("look", LOOK) == expected
     within = [row for row in scraped.read("look", LOOK) if 10 <= row[0] < 10 + HOURS]
     assert within == expected
+
+
+def test_a_server_that_cannot_tell_of_owners_costs_no_hour_of_a_card(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    batch = Batch([card_hour()], [workload_hour()])
+
+    def refuse(*_: object) -> tuple[int, bytes]:
+        return 422, b"too many unique timeseries"
+
+    with answering(refuse) as url:
+        client = PrometheusClient(url)
+        told = complete(client, batch, range(1_000, 1_024), Remembered(), WorkloadSettings())
+        client.close()
+
+    assert told == batch
+    assert "owners and engines of 24 hours" in caplog.text

@@ -57,3 +57,13 @@ def test_a_bad_mapping_is_told_with_its_place(tmp_path: Path) -> None:
 
     with pytest.raises(DocumentError, match=r"house\.yaml"):
         choose_sources("auto", file)
+
+
+def test_a_mapping_that_was_changed_is_another_source(tmp_path: Path) -> None:
+    file = tmp_path / "house.yaml"
+    file.write_text(OWN, encoding="utf-8")
+    before = choose_sources("auto", file).name
+
+    file.write_text(f"# mended\n{OWN}", encoding="utf-8")
+
+    assert len({"auto", before, choose_sources("auto", file).name}) == 3

@@ -328,3 +328,30 @@ def test_the_cluster_of_a_targets_group_is_kept_with_its_cards() -> None:
     scraper.flush(START_SECONDS + 60)
 
     assert ledger.read("look", "SELECT cluster FROM card_attribute") == [("east",)]
+
+
+def test_a_clock_that_was_ahead_before_a_restart_holds_nothing_up(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.duckdb")
+    ingest_hours(Scraper(ledger, 60.0), START_SECONDS + 2 * 86_400, 0.2)
+
+    ingest_hours(Scraper(ledger, 60.0), START_SECONDS, 2)
+
+    (card,) = ledger.card_usage(START, START + timedelta(hours=2))
+    ledger.close()
+    assert float(card.observed_seconds) == pytest.approx(7200, abs=120)
+
+
+def test_an_exporter_at_another_address_is_believed_at_once() -> None:
+    ledger = Ledger.open()
+    scraper = Scraper(ledger, 60.0)
+    for minute in range(1, 11):
+        scraper.ingest("http://n:19400", our_page(60 * minute), START_SECONDS + 60 * minute)
+
+    scraper.forget("http://n:19400")
+    for minute in range(11, 21):
+        scraper.ingest("https://n:19400", our_page(60 * minute), START_SECONDS + 60 * minute)
+    scraper.flush(START_SECONDS + 1200)
+
+    (card,) = ledger.card_usage(START, START + timedelta(hours=1))
+    ledger.close()
+    assert float(card.observed_seconds) == 1080

@@ -219,7 +219,7 @@ def memory_counts(seen: Covered) -> list[Counts]:
     """Count each sighting's share of memory."""
     block = seen.block
     used, total = block.values[Field.MEMORY_USED], block.memory_total
-    rows = np.flatnonzero((total > 0) & (seen.covered > 0))
+    rows = np.flatnonzero((total > 0) & ~np.isnan(used) & (seen.covered > 0))
     ratio = np.minimum(used[rows] / total[rows], 1.0)
     return _counts(
         block.names, block.owner[rows], hours_of(block.stamps[rows]), ratio, block.intervals[rows]

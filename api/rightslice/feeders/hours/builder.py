@@ -1,6 +1,6 @@
 """Collects what readings tell of each card and hour, and gives the ledger's rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -249,3 +249,14 @@ class HourTable:
 def workload_key(kind: str, namespace: str, pod: str, container: str) -> str:
     """Name a workload within an hour; NUL cannot occur in a label's parts."""
     return "\0".join(part.replace("\0", "") for part in (kind, namespace, pod, container))
+
+
+def age_together(tables: Sequence[HourTable]) -> None:
+    """Tell all tables how long their feeder was alive.
+
+    A source that was switched off must not keep its cards for ever: they leave its table while
+    another source tells of them, or of others.
+    """
+    alive_seconds = max((table.alive_seconds for table in tables), default=0.0)
+    for table in tables:
+        table.alive_seconds = alive_seconds

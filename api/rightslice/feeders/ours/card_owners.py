@@ -45,5 +45,13 @@ class CardOwners:
         for name in names:
             self._tellers.pop(name, None)
 
+    def release(self, target_name: str) -> None:
+        """Let go of all that a target told of: it is read no more."""
+        self._tellers = {
+            name: teller
+            for name, teller in self._tellers.items()
+            if teller.target_name != target_name
+        }
+
     def clear(self) -> None:
         self._tellers.clear()

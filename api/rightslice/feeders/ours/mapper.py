@@ -37,6 +37,7 @@ from rightslice.feeders.ours.metrics import (
 )
 from rightslice.feeders.ours.page import LARGEST_VALUE, OurPage
 from rightslice.feeders.ours.rules import NAMING_LABELS, How, Thing
+from rightslice.feeders.ours.series import SeriesBook
 from rightslice.feeders.ours.tables import OurTables, see_peak
 from rightslice.feeders.readings import Reading
 from rightslice.ledger.attributes import PortAttributes, WorkloadAttributes
@@ -69,6 +70,7 @@ class RightsliceMapper:
     rejected_count: int = 0
     workloads: Remembered[WorkloadAttributes] = field(default_factory=Remembered, compare=False)
     ports: Remembered[PortAttributes] = field(default_factory=Remembered, compare=False)
+    series: SeriesBook = field(default_factory=SeriesBook, compare=False)
     _owners: CardOwners = field(default_factory=CardOwners, compare=False)
 
     @property
@@ -114,6 +116,7 @@ class RightsliceMapper:
             {uuid: slices for uuid, slices in before.items() if slices},
             live_workloads(page.by_name) if is_live_told else None,
             _is_bridged(scrape, interval_seconds),
+            self.series,
         )
         self._see_slices(page, before, now_seconds)
         intake.run()
@@ -254,6 +257,11 @@ class RightsliceMapper:
             for known in (target.values, target.bins):
                 for key in [key for key in known if key[1] in departed]:
                     del known[key]
+
+    def forget(self, target_name: str) -> None:
+        """Let go of a target that is read no more: another address may tell of its cards."""
+        self.targets.pop(target_name, None)
+        self._owners.release(target_name)
 
     def start_over(self, now_seconds: float) -> None:
         """Forget when things were read: the clock was set back."""

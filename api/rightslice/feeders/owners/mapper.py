@@ -7,6 +7,7 @@ their owners, are told.
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from rightslice.feeders.counters import BRIDGED_INTERVALS
@@ -179,10 +180,11 @@ class OwnerMapper:
     def attributes(self, hour: int) -> list[WorkloadAttributes]:
         """Give whose the workloads are that were asked for, as far as it changed since written.
 
-        They count from `hour` on. Owners that are named here are followed from now on.
+        What our exporter told anew counts from when it did, anything else that is new from `hour`
+        on. Owners that are named here are followed from now on.
         """
         for key, wanted_hour in self._wanted.items():
-            blank = WorkloadAttributes(*key, since=hour_start(hour))
+            blank = WorkloadAttributes(*key, since=self._since(key, hour))
             told, cluster = self._joined(key, blank)
             if told != blank:
                 self._told.see(key, told)
@@ -190,6 +192,12 @@ class OwnerMapper:
                 owner = Thing(cluster, told.namespace, told.owner_kind, told.owner)
                 self._followed[owner] = (wanted_hour + 1) * SECONDS_PER_HOUR
         return self._told.rows()
+
+    def _since(self, key: WorkloadKey, hour: int) -> datetime:
+        ours, known = self._ours.get(key), self._told.known.get(key)
+        if ours is not None and (known is None or ours.since > known.since):
+            return ours.since
+        return hour_start(hour)
 
     def _joined(
         self, key: WorkloadKey, blank: WorkloadAttributes

@@ -25,6 +25,7 @@ from rightslice.feeders.prometheus.answer import (
 )
 
 TIMEOUT_SECONDS = 120.0
+CONNECT_SECONDS = 10.0
 ATTEMPTS = 4
 # A server that answered before and is away now is being restarted, and reads its log first: it gets
 # some two minutes.
@@ -93,7 +94,7 @@ class PrometheusClient:
         self._turn = threading.Lock()
         self._extensions = {"sni_hostname": config.server_name} if config.server_name else {}
         self._http = httpx2.Client(
-            timeout=TIMEOUT_SECONDS,
+            timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS),
             headers=headers,
             auth=config.basic_auth,
             verify=config.verify,
@@ -168,6 +169,11 @@ class PrometheusClient:
                 data=PARAMETERS | parameters,
                 extensions=self._extensions,
             )
+        except httpx2.ConnectTimeout as error:
+            raise AwayError(
+                f"{self.url} cannot be reached within {CONNECT_SECONDS:.0f} s; check the URL and "
+                "that the server runs"
+            ) from error
         except httpx2.TimeoutException as error:
             raise LimitError(f"{self.url} did not answer within {TIMEOUT_SECONDS:.0f} s") from error
         except httpx2.TransportError as error:

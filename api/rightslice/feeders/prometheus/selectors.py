@@ -5,21 +5,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 TargetKey = tuple[str, ...]
 
+# What RE2 takes for more than itself; it refuses other characters with a backslash.
+RE2_SPECIAL = frozenset("\\.+*?()|[]{}^$")
 # Functions over a range drop the metric's name; this label keeps it.
 METRIC_LABEL = "rightslice_metric"
 
 
 def quoted(value: str) -> str:
-    """Quote a label value for PromQL, whose strings are written as JSON writes them."""
-    return json.dumps(value)
+    """Quote a label value for PromQL, whose strings are written as JSON writes them.
+
+    But for characters beyond ASCII: JSON may write them in two halves, which PromQL refuses.
+    """
+    return json.dumps(value, ensure_ascii=False)
 
 
 def any_of(values: Iterable[str]) -> str:
     """Write a matcher for any of some literal values."""
-    escaped = (
-        "".join(f"\\{c}" if not c.isalnum() and c not in "-_" else c for c in value)
-        for value in values
-    )
+    escaped = ("".join(f"\\{c}" if c in RE2_SPECIAL else c for c in value) for value in values)
     return quoted("|".join(escaped))
 
 

@@ -1,5 +1,6 @@
 """Whose metrics are read from a Prometheus: ours, and those that mappings know."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,11 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What to read; mappings in the order in which they are believed. `name` is as it was asked."""
+    """What to read; mappings in the order in which they are believed.
+
+    `name` is as it was asked; with a user's mapping it tells which, since what one told is not
+    what another tells.
+    """
 
     name: str
     has_ours: bool
@@ -34,7 +39,11 @@ def choose_sources(name: str = AUTO, mapping_file: Path | None = None) -> Source
 
     Raises DocumentError for a bad mapping.
     """
-    own = () if mapping_file is None else (load_mapping(mapping_file),)
+    own = [] if mapping_file is None else [load_mapping(mapping_file)]
+    told_name = name
+    if mapping_file is not None:
+        digest = hashlib.blake2b(mapping_file.read_bytes(), digest_size=6).hexdigest()
+        told_name = f"{name}+{own[0].name}@{digest}"
     shipped = [
         shipped_mapping(each)
         for each in shipped_names()
@@ -43,4 +52,4 @@ def choose_sources(name: str = AUTO, mapping_file: Path | None = None) -> Source
     mappings = sorted(
         (*own, *shipped), key=lambda each: (-SOURCE_PRECEDENCE.get(each.name, 0), each.name)
     )
-    return Sources(name, name in (AUTO, SOURCE_RIGHTSLICE), tuple(mappings))
+    return Sources(told_name, name in (AUTO, SOURCE_RIGHTSLICE), tuple(mappings))

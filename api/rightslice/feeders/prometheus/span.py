@@ -7,7 +7,7 @@ from typing import Any
 
 from rightslice.feeders.gauges.mapper import GaugeMapper
 from rightslice.feeders.gauges.mapping import GaugeMapping
-from rightslice.feeders.hours.builder import HourTable
+from rightslice.feeders.hours.builder import HourTable, age_together
 from rightslice.feeders.hours.card_names import named_anew
 from rightslice.feeders.hours.merge import merge, merge_parts
 from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
@@ -104,6 +104,7 @@ class SpanMapper:
             )
         for peak in peaks:
             self._take_peak(peak)
+        self.ours.series.forget()
 
     def _take_peak(self, peak: Peak) -> None:
         self.ours.take_peak(peak.reading, peak.hour, peak.target.node or peak.target.name)
@@ -120,6 +121,7 @@ class SpanMapper:
         """Give the rows, once everything was taken in; of the hour that is not over what passed."""
         hours = self._hours
         until_seconds = min(float(hours.stop * SECONDS_PER_HOUR), now_seconds)
+        age_together(self._tables)
         for table in self._tables:
             # What lies beyond is told in full by the next span.
             table.forget_from(hours.stop)

@@ -17,8 +17,9 @@ class State(StrEnum):
 class TargetHealth:
     """A target's last scrape. Moments are seconds since the Unix epoch.
 
-    None means that there was none yet; `sample_count`, `broken_line_count` and `unattached` (serving
-    engines whose workload is not known) are of the last page that was read. `error` is empty while the target is not down.
+    None means that there was none yet; `sample_count`, `broken_line_count` and `unattached`
+    (serving engines whose workload is not known) are of the last page that was read. `error` is
+    empty while the target is not down.
     """
 
     group: str

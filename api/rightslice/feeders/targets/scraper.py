@@ -11,7 +11,7 @@ from rightslice.feeders.companions import Companions
 from rightslice.feeders.exposition import PageParser
 from rightslice.feeders.gauges.mapper import GaugeMapper
 from rightslice.feeders.gauges.mapping import GaugeMapping, shipped_mapping, shipped_names
-from rightslice.feeders.hours.builder import HourTable
+from rightslice.feeders.hours.builder import HourTable, age_together
 from rightslice.feeders.hours.card_names import named_anew
 from rightslice.feeders.hours.merge import merge, merge_parts
 from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
@@ -94,6 +94,8 @@ class Scraper:
                 self._gauge(name).restore(state)
         self._companions.restore(known.state["companions"])
         self._open_hour = known.state["open_hour"]
+        # A clock that was ahead then and has been set right since shows as one that went back.
+        self._latest_seconds = self.open_until_seconds or 0.0
 
     def ingest(
         self,
@@ -160,6 +162,7 @@ class Scraper:
     def forget(self, target: str) -> None:
         """Drop what is remembered of the page of a target that is scraped no more."""
         self._parsers.pop(target, None)
+        self._ours.forget(target)
         self._companions.forget(target)
 
     def _look_at_clock(self, now_seconds: float) -> None:
@@ -196,6 +199,7 @@ class Scraper:
         if self._open_hour is None:
             return
         closing_hour = max(self._closing_hour(now_seconds), self._open_hour)
+        age_together(self._tables)
         for hour in range(self._open_hour, closing_hour):
             for table in self._tables:
                 table.carry(hour)
@@ -257,7 +261,7 @@ class Scraper:
             workload_attributes=self._ours.workloads.rows(),
             port_attributes=self._ours.ports.rows(),
         )
-        return self._companions.complete(batch, open_hours, fresh[0] if fresh else last_hour)
+        return self._companions.complete(batch, open_hours, last_hour)
 
     def _turn(self) -> list[str]:
         """Give the cards whose row of the current hour is to be written next."""
