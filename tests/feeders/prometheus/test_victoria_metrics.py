@@ -1,6 +1,5 @@
 """The same history out of a real VictoriaMetrics gives the same ledger as out of a Prometheus."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,6 @@ from rightslice.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.integration
 
-IS_FULL = bool(os.environ.get("RIGHTSLICE_TEST_FULL"))
 END = int(time.time()) // 3600 * 3600 - 7200
 # Around the days lies what the first and the last interval need.
 AROUND_SECONDS = 1_200
@@ -63,8 +61,8 @@ def ledger_from(url: str, days: float) -> dict[str, list[tuple[Any, ...]]]:
 @pytest.mark.parametrize(
     ("lines", "cards", "days"),
     [
-        pytest.param(ours, *((18, 3) if IS_FULL else (6, 0.5)), id="ours"),
-        pytest.param(dcgm, *((100, 7) if IS_FULL else (4, 1.5)), id="dcgm"),
+        pytest.param(ours, 18, 3, id="ours"),  # three nodes of six
+        pytest.param(dcgm, 100, 7, id="dcgm"),
     ],
 )
 def test_both_servers_give_the_same_ledger_to_the_last_second(
