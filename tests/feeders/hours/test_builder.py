@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rightslice.feeders.hours.builder import HourTable, age_together, workload_key
+from rightslice.feeders.hours.card_names import named_anew
 
 START = 1_000 * 3600.0
 
@@ -123,7 +124,7 @@ def test_only_what_was_told_anew_is_written_again() -> None:
     rows = made.card_hours([1_000], START + 3600, changed_only=True)
 
     assert [row.uuid for row in rows] == ["GPU-2"]
-    assert made.changed_attributes() == []
+    assert named_anew([made]) == []
 
 
 def test_a_card_that_moved_is_named_anew_from_that_hour_on() -> None:
@@ -131,7 +132,7 @@ def test_a_card_that_moved_is_named_anew_from_that_hour_on() -> None:
     made.written()
     made.see("GPU-1", START + 7300, "node-2", "", slot="00000000:07:00.0")
 
-    (row,) = made.changed_attributes()
+    (row,) = named_anew([made])
 
     assert (row.node, row.name, row.slot) == ("node-2", "NVIDIA A30", "00000000:07:00.0")
     assert row.since.timestamp() == START + 7200

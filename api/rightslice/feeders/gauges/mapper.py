@@ -76,10 +76,6 @@ class GaugeMapper:
         """Tell whether a metric is one of this exporter's, in any spelling."""
         return metric_name.upper() in self._metrics
 
-    def uuid_of(self, labels: Mapping[str, str]) -> str:
-        """Name the card of a series; empty where its labels name none."""
-        return read_labels(self.mapping, labels).uuid
-
     def learn(self, label_sets: Iterable[Mapping[str, str]]) -> None:
         """See, before reading, how each target tells of workloads and who tells of each card."""
         self._learn((read_labels(self.mapping, labels), 0.0) for labels in label_sets)

@@ -197,14 +197,6 @@ class HourTable:
             for uuid, name in sorted(self.names.items())
         ]
 
-    def changed_attributes(self) -> list[CardAttributes]:
-        """Give those of cards that were named anew since they were last written."""
-        return [
-            CardAttributes(uuid, hour_start(hour), *self.names[uuid])
-            for uuid, hour in sorted(self.renamed.items())
-            if uuid in self.names
-        ]
-
     def written(self) -> None:
         """Note that all there was to write is written."""
         self.changed.clear()

@@ -11,7 +11,6 @@ from rightslice.feeders.hours.spread import hour_start, moment
 from rightslice.ledger.rows import CardHour
 
 HISTOGRAMS = ("memory_bins", "busy_bins", "sm_active_bins")
-THROTTLED = "throttled_seconds"
 
 
 @dataclass(slots=True)

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from rightslice.ledger.batch import Batch
 from rightslice.ledger.rows import CardHour, SliceHour, WorkloadHour
 
 Part = TypeVar("Part", SliceHour, WorkloadHour)
+# The rows of one exporter's gauges.
+Told = tuple[Iterable[CardHour], Iterable[SliceHour], Iterable[WorkloadHour]]
 
 
 def flag_of(source: str) -> str:
@@ -52,3 +55,13 @@ def merge_parts(ours: Sequence[Part], companion: Iterable[Part]) -> list[Part]:
     told = {(row.uuid, row.hour) for row in ours}
     merged.extend(row for row in companion if (row.uuid, row.hour) not in told)
     return merged
+
+
+def merge_all(ours: Batch, others: Iterable[Told]) -> Batch:
+    """Fill in what others tell of the same hours, the most trusted of them first."""
+    cards, slices, workloads = list(ours.cards), list(ours.slices), list(ours.workloads)
+    for told_cards, told_slices, told_workloads in others:
+        cards = merge(cards, told_cards)
+        slices = merge_parts(slices, told_slices)
+        workloads = merge_parts(workloads, told_workloads)
+    return replace(ours, cards=cards, slices=slices, workloads=workloads)

@@ -9,7 +9,7 @@ from rightslice.feeders.gauges.mapper import GaugeMapper
 from rightslice.feeders.gauges.mapping import GaugeMapping
 from rightslice.feeders.hours.builder import HourTable, age_together
 from rightslice.feeders.hours.card_names import named_anew
-from rightslice.feeders.hours.merge import merge, merge_parts
+from rightslice.feeders.hours.merge import merge_all
 from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
 from rightslice.feeders.ours.attributes import Remembered
 from rightslice.feeders.ours.mapper import RightsliceMapper
@@ -127,18 +127,12 @@ class SpanMapper:
             table.forget_from(hours.stop)
             for hour in hours:
                 table.carry(hour)
-        ours = self.ours.rows(hours, until_seconds)
-        cards, slices, workloads = list(ours.cards), list(ours.slices), list(ours.workloads)
-        for mapper in self.gauges.values():
-            told = mapper.hours(hours, until_seconds)
-            cards = merge(cards, told[0])
-            slices = merge_parts(slices, told[1])
-            workloads = merge_parts(workloads, told[2])
+        merged = merge_all(
+            self.ours.rows(hours, until_seconds),
+            (mapper.hours(hours, until_seconds) for mapper in self.gauges.values()),
+        )
         return replace(
-            ours,
-            cards=cards,
-            slices=slices,
-            workloads=workloads,
+            merged,
             attributes=named_anew(self._tables),
             workload_attributes=self.ours.workloads.rows(),
             port_attributes=self.ours.ports.rows(),

@@ -3,7 +3,7 @@
 import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rightslice.contract.spec import PREFIX
@@ -13,7 +13,7 @@ from rightslice.feeders.gauges.mapper import GaugeMapper
 from rightslice.feeders.gauges.mapping import GaugeMapping, shipped_mapping, shipped_names
 from rightslice.feeders.hours.builder import HourTable, age_together
 from rightslice.feeders.hours.card_names import named_anew
-from rightslice.feeders.hours.merge import merge, merge_parts
+from rightslice.feeders.hours.merge import merge_all
 from rightslice.feeders.hours.spread import SECONDS_PER_HOUR
 from rightslice.feeders.ours.mapper import RightsliceMapper
 from rightslice.feeders.readings import Reading
@@ -271,13 +271,13 @@ class Scraper:
 
     def _rows(self, hours: Sequence[int], until_seconds: float, *, changed_only: bool) -> Batch:
         ours = self._ours.rows(hours, until_seconds, changed_only=changed_only)
-        cards, slices, workloads = list(ours.cards), list(ours.slices), list(ours.workloads)
-        for mapper in self._gauges.values():
-            told = mapper.hours(hours, until_seconds, changed_only=changed_only)
-            cards = merge(cards, told[0])
-            slices = merge_parts(slices, told[1])
-            workloads = merge_parts(workloads, told[2])
-        return replace(ours, cards=cards, slices=slices, workloads=workloads)
+        return merge_all(
+            ours,
+            (
+                mapper.hours(hours, until_seconds, changed_only=changed_only)
+                for mapper in self._gauges.values()
+            ),
+        )
 
     def _closing_hour(self, now_seconds: float) -> int:
         """Give the first hour that may still be told something.
